@@ -21,7 +21,19 @@ type Account interface {
 	Attempt() int
 	// FromCache records a request that the cache answered.
 	FromCache()
+	// Waiting is called when a call begins to wait for something other than its answer. cause is
+	// the failure of the last try; nil: there was none.
+	Waiting(w Wait, cause error)
 }
+
+// Wait is what a call waits for before it is made.
+type Wait int
+
+// What a call waits for.
+const (
+	WaitRate  Wait = iota // the rate limits of its endpoint
+	WaitRetry             // its next try
+)
 
 type accountKey struct{}
 
@@ -45,4 +57,5 @@ type nopAccount struct{}
 func (nopAccount) Begin(ctx context.Context, _ float64) (context.Context, error) { return ctx, nil }
 func (nopAccount) End(context.Context, schemas.Payment) error                    { return nil }
 func (nopAccount) FromCache()                                                    {}
+func (nopAccount) Waiting(Wait, error)                                           {}
 func (nopAccount) Attempt() int                                                  { return 0 }

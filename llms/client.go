@@ -93,14 +93,19 @@ type Error struct {
 	// Scripted is true if the script of a mock server has no answer to the request.
 	Scripted bool
 	Message  string // short, without secrets
+	Tries    int    // how often the call was made; 0: once
 	Err      error
 }
 
 func (e *Error) Error() string {
-	if e.Status != 0 {
-		return fmt.Sprintf("model server answered %d (%s): %s", e.Status, e.Class, e.Message)
+	tries := ""
+	if e.Tries > 1 {
+		tries = fmt.Sprintf(", %d tries", e.Tries)
 	}
-	return fmt.Sprintf("model call failed (%s): %s", e.Class, e.Message)
+	if e.Status != 0 {
+		return fmt.Sprintf("model server answered %d (%s)%s: %s", e.Status, e.Class, tries, e.Message)
+	}
+	return fmt.Sprintf("model call failed (%s)%s: %s", e.Class, tries, e.Message)
 }
 
 func (e *Error) Unwrap() error { return e.Err }

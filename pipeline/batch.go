@@ -35,6 +35,8 @@ type Batch struct {
 	Engine *engine.Engine
 	Stop   func(reason error) // cancels the running jobs
 	Drain  func(reason error) // stops taking new jobs
+	// Activities is what the running jobs do.
+	Activities *observe.Activities
 
 	plan    plan
 	dir     *rundir.Dir // nil on a worker, which executes jobs for a coordinator
@@ -99,7 +101,8 @@ func Join(ctx context.Context, cfg Config, deps Deps, limits budget.Limits) (*Ba
 func newBatch(cfg Config, deps Deps, runID string, p plan, limits budget.Limits) *Batch {
 	return &Batch{
 		Config: cfg, Deps: deps, RunID: runID, ToDo: map[string]schemas.Job{}, Ledger: budget.NewLedger(limits), plan: p,
-		episodes: map[string]observe.Episode{}, dead: map[string]engine.Entry{},
+		Activities: observe.NewActivities(),
+		episodes:   map[string]observe.Episode{}, dead: map[string]engine.Entry{},
 	}
 }
 
@@ -119,6 +122,15 @@ func (b *Batch) Key() string { return b.dir.Info.Key }
 func (b *Batch) AnnounceStart() {
 	b.Deps.Observer.RunStarted(observe.Start{
 		RunID: b.RunID, RunDir: b.Config.RunDir, Selected: b.Selected(), Reused: len(b.episodes), ToDo: len(b.ToDo), Workers: b.Config.Workers,
+		Activities: b.Activities, CallTimeout: b.Config.CallTimeout,
+	})
+}
+
+// AnnounceJoin tells the observer that this process starts to execute jobs of a run that another
+// process coordinates.
+func (b *Batch) AnnounceJoin() {
+	b.Deps.Observer.RunStarted(observe.Start{
+		RunID: b.RunID, RunDir: b.Deps.Staging.URI(), Workers: b.Config.Workers, Activities: b.Activities, CallTimeout: b.Config.CallTimeout,
 	})
 }
 
@@ -327,6 +339,7 @@ func (b *Batch) finish(job schemas.Job, e observe.Episode) {
 	b.mu.Lock()
 	b.episodes[e.ID] = e
 	b.mu.Unlock()
+	b.Activities.End(job.EpisodeID)
 	b.Deps.Observer.JobFinished(job, e)
 }
 
@@ -341,8 +354,20 @@ func (b *Batch) JobUnstaged(job schemas.Job, outcome, reason, cause string) {
 	})
 }
 
-// JobRetried records that a job failed and is tried again.
-func (b *Batch) JobRetried(job schemas.Job, cause string) {
+// JobStarted records that a job is being executed.
+func (b *Batch) JobStarted(job schemas.Job, delivery int, doing observe.Doing) {
+	b.Activities.Begin(job, b.Config.Limits.MaxSteps, doing)
+	b.Deps.Observer.JobStarted(job, delivery)
+}
+
+// JobRetried records that a job failed and is tried again after a delay, which is 0 if it is not
+// known.
+func (b *Batch) JobRetried(job schemas.Job, cause string, delay time.Duration) {
+	due := time.Time{}
+	if delay > 0 {
+		due = time.Now().Add(delay)
+	}
+	b.Activities.Retry(job, due)
 	b.mu.Lock()
 	b.friction.InfraRetries++
 	b.mu.Unlock()

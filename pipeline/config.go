@@ -43,6 +43,8 @@ type Config struct {
 	// EpisodeCost, or TaskCost, which all attempts at the task share, ends as max_cost.
 	MaxCost, TaskCost, EpisodeCost float64
 
+	CallTimeout time.Duration // time limit of a model call, for messages; 0: unknown
+
 	// Staging is the location of Deps.Staging as run.json records it; empty: in RunDir.
 	Staging string
 	Lease   time.Duration // a worker that is silent for this long loses its job; default 60s

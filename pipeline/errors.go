@@ -157,6 +157,18 @@ type stagePanic struct {
 
 func (p *stagePanic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
 
+// messageOf returns the message of the error with which a job failed, without the names of the layers
+// that passed it on. The log has the whole error.
+func messageOf(err error) string {
+	if e, ok := errors.AsType[*llms.Error](err); ok {
+		return e.Error()
+	}
+	if e, ok := errors.AsType[*agents.InfraError](err); ok {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
 // stageOf returns the stage in which a job failed.
 func stageOf(err error) string {
 	if e, ok := errors.AsType[*stageError](err); ok {

@@ -14,6 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -103,7 +104,8 @@ func (x *Executor) execute(jobs context.Context, lease *engine.Lease) error {
 	defer cancelJob(nil)
 	defer context.AfterFunc(lease.Context(), func() { cancelJob(context.Cause(lease.Context())) })()
 	b.Deps.Hooks.Reach(pointClaimed)
-	b.Deps.Observer.JobStarted(job, lease.Delivery)
+	b.JobStarted(job, lease.Delivery, observe.InSandboxStart)
+	defer b.Activities.Leave(job.EpisodeID)
 	run := &jobRun{batch: b, baselines: &x.baselines, functions: &x.functions, lease: lease, job: job, task: b.plan.tasks[job.TaskID]}
 	done, err := run.execute(ctx, func() (*recorder, error) { return x.openRecorder(ctx, job, lease.Delivery) })
 	settleCtx, cancel := context.WithTimeout(context.WithoutCancel(jobs), closeTimeout+x.Patience)
@@ -173,6 +175,7 @@ func (x *Executor) cleanUp(ctx context.Context, lease *engine.Lease) error {
 func (x *Executor) settleFailed(settleCtx, ctx context.Context, lease *engine.Lease, run *jobRun, err error) error {
 	b, job := x.batch, run.job
 	if errors.Is(err, engine.ErrLeaseLost) || errors.Is(context.Cause(ctx), engine.ErrLeaseLost) {
+		b.Activities.End(job.EpisodeID)
 		b.Deps.Observer.JobRetried(job, engine.ErrLeaseLost)
 		return ignoreLost(lease.Release(settleCtx))
 	}
@@ -192,24 +195,26 @@ func (x *Executor) settleFailed(settleCtx, ctx context.Context, lease *engine.Le
 		b.JobUnstaged(job, schemas.OutcomeCancelled, schemas.ExitCancelled, "")
 		return ignoreLost(lease.Release(settleCtx))
 	}
+	message := messageOf(err)
+	b.Deps.Log.Warn("episode failed", "episode", job.EpisodeID, "task", job.Instance, "delivery", lease.Delivery, "stage", stageOf(err), "error", err)
 	if _, ok := errors.AsType[*TaskError](err); ok {
-		if settleErr := ignoreLost(lease.Abandon(settleCtx, stageOf(err), classOf(err), err.Error())); settleErr != nil {
+		if settleErr := ignoreLost(lease.Abandon(settleCtx, stageOf(err), classOf(err), message)); settleErr != nil {
 			return settleErr
 		}
-		b.JobUnstaged(job, schemas.OutcomeInfra, classOf(err), err.Error())
+		b.JobUnstaged(job, schemas.OutcomeInfra, classOf(err), message)
 		return nil
 	}
 	delay := b.Config.RetryDelay << min(lease.Delivery-1, 5)
 	delay += rand.N(delay/2 + 1)
-	state, settleErr := lease.Fail(settleCtx, stageOf(err), classOf(err), err.Error(), delay)
+	state, settleErr := lease.Fail(settleCtx, stageOf(err), classOf(err), message, delay)
 	switch {
 	case errors.Is(settleErr, engine.ErrLeaseLost):
 	case settleErr != nil:
 		return settleErr
 	case state.State == engine.Dead:
-		b.JobUnstaged(job, schemas.OutcomeInfra, classOf(err), err.Error())
+		b.JobUnstaged(job, schemas.OutcomeInfra, classOf(err), message)
 	default:
-		b.JobRetried(job, err.Error())
+		b.JobRetried(job, message, delay)
 	}
 	return nil
 }

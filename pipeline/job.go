@@ -14,6 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/llms/tape"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -65,6 +66,7 @@ func (j *jobRun) execute(ctx context.Context, open func() (*recorder, error)) (d
 		ep.Steps[i].Replayed = i < j.rec.rollout.Replayed
 	}
 	stage = stageGrade
+	b.Activities.Set(j.job.EpisodeID, observe.InTests, "")
 	if j.rec.verdict == nil {
 		if err = j.grade(ctx, &ep); err != nil {
 			return done, err
@@ -73,6 +75,7 @@ func (j *jobRun) execute(ctx context.Context, open func() (*recorder, error)) (d
 	ep.Verdict = *j.rec.verdict
 	markUndecided(&ep)
 	stage = stageNormalise
+	b.Activities.Set(j.job.EpisodeID, observe.InStaging, "")
 	config := b.Config.Normalise
 	source, err := j.repository(ctx)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -33,6 +34,9 @@ type recorder struct {
 	rollout *rollout
 	verdict *schemas.Verdict
 
+	nextTurn int                // number of the turn that comes next, from 0
+	calls    []schemas.ToolCall // of the last reply
+
 	turnCtx  context.Context  // of the policy's current turn
 	inCall   bool             // a call is running
 	worst    float64          // worst-case cost of that call in USD
@@ -50,6 +54,7 @@ func (r *recorder) read(entries []engine.LogEntry) error {
 			var re replyEntry
 			if err = json.Unmarshal(e.Data, &re); err == nil {
 				r.pending, pendingTurn = &re.Reply, re.Turn
+				r.nextTurn, r.calls = re.Turn+1, re.Reply.Calls
 			}
 		case kindStep:
 			var s schemas.Step
@@ -98,6 +103,7 @@ func (r *recorder) Replayed() ([]schemas.Step, *schemas.Reply) { return r.steps,
 // calls. A running call continues, because its context comes from Begin.
 func (r *recorder) TurnContext(ctx context.Context) (context.Context, func()) {
 	r.turnCtx = ctx
+	r.batch.Activities.SetTurn(r.job.EpisodeID, r.nextTurn+1)
 	turn, cancel := context.WithCancelCause(llms.WithTape(llms.WithAccount(ctx, r), r.tape))
 	open := r.batch.Ledger.Open()
 	stop := context.AfterFunc(open, func() { cancel(context.Cause(open)) })
@@ -109,6 +115,7 @@ func (r *recorder) TurnContext(ctx context.Context) (context.Context, func()) {
 
 // Begin implements llms.Account.
 func (r *recorder) Begin(ctx context.Context, worst float64) (context.Context, error) {
+	r.doing(observe.InBudget, "")
 	if err := r.batch.Ledger.Reserve(ctx, r.account, worst); err != nil {
 		return nil, err
 	}
@@ -126,6 +133,7 @@ func (r *recorder) Begin(ctx context.Context, worst float64) (context.Context, e
 		return nil, err
 	}
 	r.inCall, r.worst, r.unlogged = true, worst, nil
+	r.doing(observe.InModel, "")
 	return r.turnCtx, nil
 }
 
@@ -165,6 +173,21 @@ func (r *recorder) End(_ context.Context, p schemas.Payment) error {
 	return nil
 }
 
+// Waiting implements llms.Account.
+func (r *recorder) Waiting(w llms.Wait, cause error) {
+	switch w {
+	case llms.WaitRate:
+		r.doing(observe.InRateLimit, "")
+	case llms.WaitRetry:
+		r.doing(observe.InCallRetry, r.batch.Config.public(messageOf(cause)))
+		r.batch.Deps.Log.Info("model call failed", "episode", r.job.EpisodeID, "task", r.job.Instance, "error", cause)
+	}
+}
+
+func (r *recorder) doing(d observe.Doing, detail string) {
+	r.batch.Activities.Set(r.job.EpisodeID, d, detail)
+}
+
 // FromCache implements llms.Account.
 func (r *recorder) FromCache() { r.batch.Ledger.CountCached(r.account) }
 
@@ -196,7 +219,16 @@ func (r *recorder) Reply(ctx context.Context, turn int, reply schemas.Reply) err
 	}
 	r.settleShared(r.unlogged)
 	r.unlogged = nil
+	r.nextTurn, r.calls = turn+1, reply.Calls
+	r.showCall(0)
 	return nil
+}
+
+// showCall shows the call of the current turn that runs next.
+func (r *recorder) showCall(n int) {
+	if n < len(r.calls) {
+		r.doing(observe.InTool, r.calls[n].Name)
+	}
 }
 
 // Step implements agents.Recorder.
@@ -204,6 +236,7 @@ func (r *recorder) Step(ctx context.Context, s schemas.Step) error {
 	if err := r.append(ctx, kindStep, s); err != nil {
 		return err
 	}
+	r.showCall(s.Call + 1)
 	r.batch.Deps.Observer.Step(r.job, s)
 	return nil
 }

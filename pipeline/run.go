@@ -54,6 +54,8 @@ func (b *Batch) work(ctx context.Context) (err error) {
 	claims, cancelClaims := context.WithCancelCause(jobs)
 	defer cancelClaims(nil)
 	b.Stop, b.Drain = cancelJobs, cancelClaims
+	defer b.showStop(claims, false)()
+	defer b.showStop(jobs, true)()
 
 	// Failed jobs that wait for their next try also count as in flight. With a limit of only a few
 	// workers, they would keep the workers idle.
@@ -102,6 +104,17 @@ func (b *Batch) work(ctx context.Context) (err error) {
 		return ErrDrained
 	}
 	return nil
+}
+
+// showStop lets observers know when ctx ends for a reason other than the end of the run: no new jobs
+// start or, if canceled is true, the running ones are canceled. The caller must call done at the
+// end.
+func (b *Batch) showStop(ctx context.Context, canceled bool) (done func() bool) {
+	return context.AfterFunc(ctx, func() {
+		if context.Cause(ctx) != context.Canceled {
+			b.Activities.Stop(canceled)
+		}
+	})
 }
 
 // watch returns when every job in ToDo has ended, or ctx ends.

@@ -76,6 +76,8 @@ func (s *share) End(_ context.Context, p schemas.Payment) error {
 func (*share) Attempt() int { return 0 }
 func (*share) FromCache()   {}
 
+func (*share) Waiting(llms.Wait, error) {}
+
 // Whatever a server counts and answers, sixteen parallel conversations never exceed
 // their common limit, and no call costs more than its reservation.
 func TestWorstCasesKeepTheLimit(t *testing.T) {

@@ -66,6 +66,7 @@ func (p *pacedClient) Chat(ctx context.Context, r llms.Request) (resp llms.Respo
 		prompt = p.counter.Prompt(r)
 	}
 	reserved := float64(p.scale.Expect(prompt) + int(answerLimit(r.Sampling)))
+	llms.AccountOf(ctx).Waiting(llms.WaitRate, nil)
 	if err := p.pace.Begin(ctx, reserved); err != nil {
 		return llms.Response{}, err
 	}

@@ -81,7 +81,7 @@ func TestWC27RetriesAreBounded(t *testing.T) {
 			s.errs = append(s.errs, &llms.Error{Class: llms.ClassUnreachable, Message: "no route"})
 		}
 		_, err := wrap(t, s, middle.Config{Retry: middle.RetryConfig{MaxTries: 4}}).Chat(t.Context(), llms.Request{})
-		if llms.ClassOf(err) != llms.ClassUnreachable || !strings.Contains(err.Error(), "after 4 calls") || len(s.at) != 4 {
+		if llms.ClassOf(err) != llms.ClassUnreachable || !strings.Contains(err.Error(), ", 4 tries: no route") || len(s.at) != 4 {
 			t.Errorf("%d calls: %v", len(s.at), err)
 		}
 		// An internal error (500) is retried, by default until there were six calls. A refused
@@ -218,6 +218,7 @@ type recordingAccount struct {
 	deny  error
 
 	attempt, fromCache int
+	retries            []llms.Class
 }
 
 func (p *recordingAccount) Begin(ctx context.Context, worst float64) (context.Context, error) {
@@ -235,8 +236,14 @@ func (p *recordingAccount) End(_ context.Context, paid schemas.Payment) error {
 
 func (p *recordingAccount) FromCache()   { p.fromCache++ }
 func (p *recordingAccount) Attempt() int { return p.attempt }
+func (p *recordingAccount) Waiting(w llms.Wait, cause error) {
+	if w == llms.WaitRetry {
+		p.retries = append(p.retries, llms.ClassOf(cause))
+	}
+}
 
-// Each try begins and ends in the account, and a try that the account refuses is not made.
+// Each try begins and ends in the account, which learns why the next one has to wait. A try that the
+// account refuses is not made.
 func TestEveryAttemptIsAccountedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{usage: &schemas.Usage{Prompt: 10, Completion: 5}, errs: []error{&llms.Error{Class: llms.ClassServer, Status: 503}, &llms.Error{Class: llms.ClassTimeout}}}
@@ -250,6 +257,9 @@ func TestEveryAttemptIsAccountedFor(t *testing.T) {
 		want := []schemas.Payment{{Failed: true}, {Failed: true, AtRiskUSD: worst}, {Usage: s.usage, CostUSD: new(5 / 1e6)}}
 		if diff := cmp.Diff(want, p.paid); diff != "" || !slices.Equal(p.worst, []float64{worst, worst, worst}) {
 			t.Errorf("%v %s", p.worst, diff)
+		}
+		if !slices.Equal(p.retries, []llms.Class{llms.ClassServer, llms.ClassTimeout}) {
+			t.Errorf("waits for a retry after %v", p.retries)
 		}
 		if got := s.last.Sampling.MaxTokens; got == nil || *got != llms.DefaultMaxTokens {
 			t.Errorf("a request has no limit for the answer: %v", got)

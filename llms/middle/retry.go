@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cenkalti/backoff/v7"
 
@@ -38,6 +39,7 @@ func (r *retryClient) Chat(ctx context.Context, req llms.Request) (llms.Response
 		backoff.WithBackOff(&backoff.ExponentialBackOff{
 			InitialInterval: r.cfg.Initial, MaxInterval: r.cfg.MaxInterval, Multiplier: 2, RandomizationFactor: 0.5,
 		}),
+		backoff.WithNotify(func(err error, _ time.Duration) { llms.AccountOf(ctx).Waiting(llms.WaitRetry, err) }),
 		backoff.WithMaxTries(r.cfg.MaxTries), backoff.WithMaxElapsedTime(r.cfg.MaxElapsed))
 	if err == nil {
 		resp.Reply.LLMCalls, resp.Reply.Retries = calls, calls-1
@@ -49,8 +51,8 @@ func (r *retryClient) Chat(ctx context.Context, req llms.Request) (llms.Response
 	if re := backoff.AsRetryError(err); re != nil && re.LastErr != nil {
 		err = re.LastErr
 	}
-	if calls > 1 {
-		err = fmt.Errorf("giving up after %d calls: %w", calls, err)
+	if e, ok := asError(err); ok {
+		e.Tries = calls
 	}
 	return resp, err
 }

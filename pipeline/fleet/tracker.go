@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -149,14 +150,15 @@ func (t *tracker) update(e engine.Entry) bool {
 		delete(t.ended, e.ID)
 		t.running[e.ID] = execution{engine.WorkerID(worker), time.Now(), e.Delivery}
 		if !running || last.delivery != e.Delivery {
-			b.Deps.Observer.JobStarted(job, e.Delivery)
+			b.JobStarted(job, e.Delivery, observe.InWorker)
 		}
 	default:
 		delete(t.ended, e.ID)
 		delete(t.running, e.ID)
 		if running && e.Cause != "" {
-			b.JobRetried(job, e.Cause)
+			b.JobRetried(job, e.Cause, 0)
 		}
+		b.Activities.Leave(e.ID)
 	}
 	return len(t.ended) < len(b.ToDo)
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 )
 
 // Work executes up to cfg.Workers jobs of run cfg.RunID at a time until the run is over or
 // drained. If deps.Drain is closed, Work finishes the running jobs and returns. If ctx ends, Work
 // returns its jobs to the queue. self describes the worker, and self.ID identifies the process.
-// deps.Observer receives only the events of jobs.
 func Work(ctx context.Context, cfg Config, deps pipeline.Deps, self engine.WorkerEntry) error {
 	cfg = cfg.withDefaults()
 	b, err := pipeline.Join(ctx, cfg.Config, deps, cfg.limits())
@@ -22,6 +22,8 @@ func Work(ctx context.Context, cfg Config, deps pipeline.Deps, self engine.Worke
 	if err := checkMarker(ctx, b); err != nil {
 		return err
 	}
+	b.AnnounceJoin()
+	defer b.Deps.Observer.RunFinished(observe.Report{})
 	if err := b.Preflight(ctx); err != nil {
 		return err
 	}

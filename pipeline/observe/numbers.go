@@ -17,6 +17,14 @@ func Number[N int | int64](n N) string {
 	return s
 }
 
+// plural returns a count with its noun: "1 worker", "2 workers".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Number(n) + " " + noun + "s"
+}
+
 // duration formats a duration with a precision that fits its size.
 func duration(d time.Duration) string {
 	switch {
@@ -26,10 +34,20 @@ func duration(d time.Duration) string {
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	case d < time.Minute:
 		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < time.Hour && d%time.Minute == 0:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
 	case d < time.Hour:
 		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// age formats the time since an event in whole seconds.
+func age(d time.Duration) string {
+	if d < time.Second {
+		return "0 s"
+	}
+	return duration(d.Truncate(time.Second))
 }
 
 // USD formats an amount of money; small amounts get more digits.

@@ -6,9 +6,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/google/go-cmp/cmp"
 )
 
 func sample() Report {
@@ -80,24 +81,58 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestPlainProgress(t *testing.T) {
-	var b bytes.Buffer
-	now := time.Unix(0, 0)
-	p := NewPlain(&b)
-	p.Now = func() time.Time { return now }
-	j := schemas.Job{EpisodeID: "e", Instance: "bug", Attempt: 1}
-	p.RunStarted(Start{RunID: "r", RunDir: "d", Selected: 3, Reused: 1, ToDo: 2, Workers: 1})
-	p.JobStarted(j, 1)
-	p.JobRetried(j, errors.New("boom\nstack"))
-	p.JobStarted(j, 2)
-	now = now.Add(90 * time.Second)
-	p.Step(j, schemas.Step{})
-	p.JobFinished(j, Episode{Outcome: "resolved", ExitReason: "submitted", Steps: 4, Wall: time.Second, CostUSD: new(0.25)})
-	want := "run r: 3 selected, 1 reused, 2 to run on 1 workers, in d\n" +
-		"  retry  bug#1: boom\n" +
-		"  0/2 done, 1 running, 1 min 30 s\n" +
-		"  [1/2] resolved   bug#1  submitted, 4 steps, 1 s, $0.2500\n"
-	if b.String() != want {
-		t.Errorf("got:\n%swant:\n%s", b.String(), want)
+func TestPlain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		p, jobs := NewPlain(&b), NewActivities()
+		p.RunStarted(Start{RunID: "r", RunDir: "d", Selected: 3, Reused: 1, ToDo: 2, Workers: 1, Activities: jobs, CallTimeout: 90 * time.Second})
+		jobs.Begin(bug, 40, InSandboxStart)
+		jobs.Retry(bug, time.Time{})
+		p.JobRetried(bug, errors.New("boom\nstack"))
+		p.JobRetried(bug, errors.New("boom\nstack"))
+		jobs.Begin(bug, 40, InSandboxStart)
+		jobs.Set(bug.EpisodeID, InCallRetry, "HTTP 503")
+		time.Sleep(40 * time.Second)
+		jobs.Set(bug.EpisodeID, InModel, "")
+		time.Sleep(80 * time.Second)
+		synctest.Wait()
+		jobs.Stop(true)
+		jobs.End(bug.EpisodeID)
+		p.JobFinished(bug, Episode{Outcome: "resolved", ExitReason: "submitted", Steps: 4, Wall: time.Second, CostUSD: new(0.25)})
+		p.JobFinished(wasp, Episode{Outcome: "infra", ExitReason: "env_error", Cause: "boom"})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		p.RunFinished(Report{})
+		want := "run r: 3 selected, 1 reused, 2 to run on 1 worker, in d\n" +
+			"  retry  bug#0: boom\n" +
+			"  0/2 done, 1 running (1 model), 1 min\n" +
+			"  0/2 done, 1 running (1 model), 2 min; 1 worker waits for the model server since 1 min 20 s (llm.timeout: 1 min 30 s)\n" +
+			"  [1/2] resolved   bug#0  submitted, 4 steps, 1 s, $0.2500\n" +
+			"  [2/2] infra      wasp-with-a-long-name#0  env_error\n" +
+			"  2/2 done, canceling, 0 under way, 1 resolved, 1 infra, 3 min, $0.2500\n"
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestWaits(t *testing.T) {
+	now := time.Unix(1000, 0)
+	at := func(d Doing, seconds int, detail string) Running {
+		return Running{Doing: d, Detail: detail, Since: now.Add(-time.Duration(seconds) * time.Second)}
+	}
+	for _, c := range []struct {
+		activity Activity
+		want     []string
+	}{
+		{Activity{Running: []Running{at(InModel, 29, ""), at(InTool, 500, "bash")}}, nil},
+		{Activity{Running: []Running{at(InModel, 29, ""), at(InModel, 100, ""), at(InModel, 40, "")}},
+			[]string{"2 workers wait for the model server since 1 min 40 s (llm.timeout: 5 min)"}},
+		{Activity{Running: []Running{at(InCallRetry, 1, "HTTP 503")}, Retrying: []Retrying{{Instance: "a"}, {Instance: "b", Due: now}}},
+			[]string{"1 worker waits for the next try of a model call: HTTP 503", "2 episodes wait for a retry: a#0, then 1 more"}},
+	} {
+		if diff := cmp.Diff(c.want, c.activity.Waits(5*time.Minute, now)); diff != "" {
+			t.Error(diff)
+		}
 	}
 }

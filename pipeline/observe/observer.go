@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"time"
+
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -9,6 +11,8 @@ type Start struct {
 	RunID, RunDir          string
 	Selected, Reused, ToDo int
 	Workers                int
+	Activities             *Activities   // what the jobs do; nil: unknown
+	CallTimeout            time.Duration // time limit of a model call; 0: unknown
 }
 
 // Observer receives the events of a run. Its methods are called concurrently and must

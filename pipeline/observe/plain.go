@@ -3,65 +3,60 @@ package observe
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Plain writes one line per finished or retried job, and a status line at most once
-// per Every, for logs and pipes.
-type Plain struct {
-	progress
-	Every time.Duration // default one minute
-}
+// statusEvery is the interval at which Plain writes a status line.
+const statusEvery = time.Minute
+
+// Plain writes one line per finished job, one for each new reason of a retry, and a status line
+// every minute, for logs and pipes.
+type Plain struct{ progress }
 
 // NewPlain returns a Plain that writes to w.
-func NewPlain(w io.Writer) *Plain { return &Plain{progress: newProgress(w), Every: time.Minute} }
+func NewPlain(w io.Writer) *Plain { return &Plain{newProgress(w)} }
 
 // RunStarted implements Observer.
 func (p *Plain) RunStarted(s Start) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.begin(s)
+	fmt.Fprintln(p.w, p.begin(s))
+	p.tickEvery(statusEvery, p.writeStatus)
 }
 
 // JobStarted implements Observer.
-func (p *Plain) JobStarted(j schemas.Job, _ int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.running[j.EpisodeID] = true
-}
+func (p *Plain) JobStarted(schemas.Job, int) {}
 
 // Step implements Observer.
-func (p *Plain) Step(schemas.Job, schemas.Step) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.writeStatusIfDue()
-}
+func (p *Plain) Step(schemas.Job, schemas.Step) {}
 
 // JobRetried implements Observer.
 func (p *Plain) JobRetried(j schemas.Job, cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintln(p.W, p.retryLine(j, cause))
+	if line := p.retryLine(j, cause); line != "" {
+		fmt.Fprintln(p.w, line)
+	}
 }
 
 // JobFinished implements Observer.
 func (p *Plain) JobFinished(j schemas.Job, e Episode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.countFinished(j, e)
-	fmt.Fprintln(p.W, p.episodeLine(j, e))
-	p.writeStatusIfDue()
+	p.countFinished(e)
+	fmt.Fprintln(p.w, p.episodeLine(j, e))
 }
 
 // RunFinished implements Observer.
-func (p *Plain) RunFinished(Report) {}
+func (p *Plain) RunFinished(Report) { p.stopTicks() }
 
-// writeStatusIfDue writes the status line if the last one is at least Every old.
-func (p *Plain) writeStatusIfDue() {
-	if now := p.Now(); now.Sub(p.last) >= p.Every {
-		p.last = now
-		fmt.Fprintln(p.W, p.statusLine())
-	}
+func (p *Plain) writeStatus() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.start.Activities.Now()
+	line := fit(p.statusParts(a, true), 0)
+	fmt.Fprintln(p.w, strings.Join(append([]string{line}, a.Waits(p.start.CallTimeout, time.Now())...), "; "))
 }

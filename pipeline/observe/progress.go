@@ -14,36 +14,63 @@ import (
 
 // progress counts the jobs of a run.
 type progress struct {
-	W   io.Writer
-	Now func() time.Time
+	w io.Writer
 
 	mu       sync.Mutex
 	start    Start
 	begun    time.Time
-	last     time.Time       // when Plain last wrote the status line
-	running  map[string]bool // by episode ID
 	outcomes map[string]int
 	done     int
 	cost     float64
+	said     map[string]bool // causes of failures that were printed
+
+	quit  chan struct{} // ends the ticks; nil: there are none
+	ticks sync.WaitGroup
 }
 
 func newProgress(w io.Writer) progress {
-	return progress{W: w, Now: time.Now, running: map[string]bool{}, outcomes: map[string]int{}}
+	return progress{w: w, outcomes: map[string]int{}, said: map[string]bool{}}
 }
 
-func (p *progress) begin(s Start) {
-	p.start, p.begun = s, p.Now()
-	p.last = p.begun
-	if s.Selected == 0 { // a worker on a cluster does not know the number of jobs
-		fmt.Fprintf(p.W, "run %s: joined with %d slots, staging in %s\n", s.RunID, s.Workers, s.RunDir)
-		return
+// begin returns the line that announces the run.
+func (p *progress) begin(s Start) string {
+	if s.Activities == nil {
+		s.Activities = NewActivities()
 	}
-	fmt.Fprintf(p.W, "run %s: %s selected, %s reused, %s to run on %d workers, in %s\n",
-		s.RunID, Number(s.Selected), Number(s.Reused), Number(s.ToDo), s.Workers, s.RunDir)
+	p.start, p.begun = s, time.Now()
+	if s.Selected == 0 { // a worker on a cluster does not know the number of jobs
+		return fmt.Sprintf("run %s: joined with %s, staging in %s", s.RunID, plural(s.Workers, "slot"), s.RunDir)
+	}
+	return fmt.Sprintf("run %s: %s selected, %s reused, %s to run on %s, in %s",
+		s.RunID, Number(s.Selected), Number(s.Reused), Number(s.ToDo), plural(s.Workers, "worker"), s.RunDir)
 }
 
-func (p *progress) countFinished(j schemas.Job, e Episode) {
-	delete(p.running, j.EpisodeID)
+// tickEvery calls do at an interval until stopTicks is called.
+func (p *progress) tickEvery(interval time.Duration, do func()) {
+	p.quit = make(chan struct{})
+	p.ticks.Go(func() {
+		t := time.NewTicker(interval)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				do()
+			case <-p.quit:
+				return
+			}
+		}
+	})
+}
+
+func (p *progress) stopTicks() {
+	if p.quit != nil {
+		close(p.quit)
+		p.ticks.Wait()
+		p.quit = nil
+	}
+}
+
+func (p *progress) countFinished(e Episode) {
 	p.done++
 	p.outcomes[e.Outcome]++
 	if e.CostUSD != nil {
@@ -58,44 +85,88 @@ func (p *progress) episodeLine(j schemas.Job, e Episode) string {
 	}
 	line := fmt.Sprintf("  [%d%s] %-10s %s#%d  %s", p.done, total, e.Outcome, j.Instance, j.Attempt, e.ExitReason)
 	if e.Steps > 0 {
-		line += fmt.Sprintf(", %d steps, %s", e.Steps, duration(e.Wall))
+		line += fmt.Sprintf(", %s, %s", plural(e.Steps, "step"), duration(e.Wall))
 	}
 	if e.CostUSD != nil && *e.CostUSD > 0 {
 		line += ", " + USD(*e.CostUSD)
 	}
-	if e.Cause != "" {
-		line += ": " + firstLine(e.Cause)
+	if cause := firstLine(e.Cause); cause != "" && p.isNew(cause) {
+		line += ": " + cause
 	}
 	return line
 }
 
-// retryLine returns the line of a job that failed and is queued again.
+// retryLine returns the line of a job that failed and is queued again, or "" if another job has
+// failed for the same reason: the status line counts it.
 func (p *progress) retryLine(j schemas.Job, cause error) string {
-	delete(p.running, j.EpisodeID)
-	return fmt.Sprintf("  retry  %s#%d: %s", j.Instance, j.Attempt, firstLine(cause.Error()))
+	text := firstLine(cause.Error())
+	if !p.isNew(text) {
+		return ""
+	}
+	return fmt.Sprintf("  retry  %s#%d: %s", j.Instance, j.Attempt, text)
 }
 
-// statusLine returns the status line, with the most important numbers first.
-func (p *progress) statusLine() string {
-	elapsed := p.Now().Sub(p.begun)
+// isNew reports whether a cause has not been printed yet.
+func (p *progress) isNew(cause string) bool {
+	if p.said[cause] {
+		return false
+	}
+	p.said[cause] = true
+	return true
+}
+
+// statusParts returns the parts of the status line, the most important ones first. withDoing adds
+// what the running jobs do.
+func (p *progress) statusParts(a Activity, withDoing bool) []string {
+	elapsed := time.Since(p.begun)
 	parts := []string{Number(p.done) + " done"}
 	if p.start.ToDo > 0 {
 		parts[0] = fmt.Sprintf("%s/%s done", Number(p.done), Number(p.start.ToDo))
+	}
+	running := fmt.Sprintf("%d running", len(a.Running))
+	if a.Stopping {
+		running = fmt.Sprintf("%s, %d under way", stopWord(a), len(a.Running))
+	}
+	if counts := doingCounts(a); withDoing && counts != "" {
+		running += " (" + counts + ")"
+	}
+	parts = append(parts, running)
+	if n := len(a.Retrying); n > 0 && withDoing {
+		parts = append(parts, plural(n, "episode")+" to retry")
 	}
 	for _, o := range schemas.Outcomes {
 		if n := p.outcomes[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", Number(n), o))
 		}
 	}
-	parts = append(parts, fmt.Sprintf("%d running", len(p.running)), duration(elapsed.Round(time.Second)))
-	if p.done > 0 && p.done < p.start.ToDo {
+	parts = append(parts, duration(elapsed.Round(time.Second)))
+	if p.done > 0 && p.done < p.start.ToDo && !a.Stopping {
 		remaining := time.Duration(float64(elapsed) / float64(p.done) * float64(p.start.ToDo-p.done))
 		parts = append(parts, "about "+duration(remaining.Round(time.Second))+" left")
 	}
 	if p.cost > 0 {
 		parts = append(parts, USD(p.cost))
 	}
-	return "  " + strings.Join(parts, ", ")
+	return parts
+}
+
+func stopWord(a Activity) string {
+	if a.Canceled {
+		return "canceling"
+	}
+	return "stopping"
+}
+
+// fit joins as many parts as fit into the columns, at least one. 0 columns are unlimited.
+func fit(parts []string, columns int) string {
+	line := "  " + parts[0]
+	for _, part := range parts[1:] {
+		if columns > 0 && len(line)+2+len(part) > columns {
+			break
+		}
+		line += ", " + part
+	}
+	return line
 }
 
 func firstLine(s string) string {

@@ -28,9 +28,11 @@ type block struct {
 	lines []string
 }
 
-// WriteText writes the summary for a terminal.
+// WriteText writes the summary. If w is a terminal, it breaks long lines between words, except
+// for commands, which people copy.
 func (r Report) WriteText(w io.Writer) error {
 	var b strings.Builder
+	columns := columnsOf(w)
 	fmt.Fprintf(&b, "\n%s in %s, run directory %s\n", r.Verdict, duration(r.Ended.Sub(r.Started)), r.RunDir)
 	for _, block := range r.blocks() {
 		for i, line := range block.lines {
@@ -38,6 +40,10 @@ func (r Report) WriteText(w io.Writer) error {
 			if i == 0 {
 				title = block.title
 			}
+			if block.title != "next" {
+				line = wrap(line, max(columns-12, 0))
+			}
+			line = strings.ReplaceAll(line, "\n", "\n"+strings.Repeat(" ", 12))
 			fmt.Fprintf(&b, "  %-9s %s\n", title, line)
 		}
 	}

@@ -7,21 +7,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// New returns a Live if w is a terminal that can redraw a line, and a Plain otherwise.
+// Terminal returns a Screen if f is a terminal that can redraw lines, and f otherwise.
+func Terminal(f *os.File) io.Writer {
+	if _, _, err := terminalSize(f); err != nil || os.Getenv("TERM") == "dumb" {
+		return f
+	}
+	return NewScreen(f, func() (int, int) {
+		columns, rows, _ := terminalSize(f)
+		return columns, rows
+	})
+}
+
+// New returns a Live if w is a Screen, and a Plain otherwise.
 func New(w io.Writer) Observer {
-	if f, ok := w.(*os.File); ok && os.Getenv("TERM") != "dumb" {
-		if _, err := columns(f); err == nil {
-			return NewLive(w, func() int { n, _ := columns(f); return n })
-		}
+	if s, ok := w.(*Screen); ok {
+		return NewLive(s)
 	}
 	return NewPlain(w)
 }
 
-// columns returns the width of a terminal; an error if f is not a terminal.
-func columns(f *os.File) (int, error) {
+// terminalSize returns an error if f is not a terminal.
+func terminalSize(f *os.File) (columns, rows int, err error) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return int(size.Col), nil
+	return int(size.Col), int(size.Row), nil
+}
+
+// columnsOf returns the width of the terminal w, or 0 if w is not a terminal.
+func columnsOf(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	columns, _, _ := terminalSize(f)
+	return columns
 }

@@ -91,6 +91,8 @@ func (a *account) Attempt() int { return 0 }
 // FromCache implements llms.Account.
 func (a *account) FromCache() {}
 
+func (a *account) Waiting(llms.Wait, error) {}
+
 // modelError is a failure of a model server that remained after the client's retries.
 type modelError struct{ error }
 

@@ -78,6 +78,7 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 // work, the first signal starts that, and the second and third ones do the above.
 func watchSignals(s *State, stopping string, cancel context.CancelCauseFunc, done <-chan struct{}) {
 	count := 0
+	head := "stopping: "
 	for {
 		select {
 		case <-done:
@@ -89,13 +90,14 @@ func watchSignals(s *State, stopping string, cancel context.CancelCauseFunc, don
 			cause := signalErrors[sig]
 			if text, ok := s.startDrain(sig); ok {
 				fmt.Fprintf(s.Stderr, "stopping: %s (interrupt again to cancel them)\n", text)
+				head = "canceling running episodes: "
 				continue
 			}
 			if count++; count > 1 {
 				s.runExitHook()
 				os.Exit(cause.Code)
 			}
-			fmt.Fprintf(s.Stderr, "stopping: %s (interrupt again to stop at once)\n", stopping)
+			fmt.Fprintf(s.Stderr, "%s%s (interrupt again to stop at once)\n", head, stopping)
 			cancel(cause)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 )
 
 // State holds everything through which commands reach their process.
@@ -106,7 +107,7 @@ func OSState() (s *State, stop func()) {
 		}
 	}
 	return &State{
-		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: observe.Terminal(os.Stderr),
 		Now: time.Now, Interrupts: ch, TTY: isTerminal(os.Stderr), StdinTTY: isTerminal(os.Stdin), StdoutTTY: isTerminal(os.Stdout),
 	}, func() { signal.Stop(ch) }
 }

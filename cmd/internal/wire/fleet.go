@@ -248,9 +248,7 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 		}
 		parts.RunDir = filepath.Join(cache, "tracesmith", "worker", o.RunID)
 	}
-	plain := observe.NewPlain(w.opt.Progress)
-	plain.RunStarted(observe.Start{RunID: o.RunID, RunDir: o.Staging, Workers: w.opt.Slots})
-	deps.Observer = plain
+	deps.Observer = observe.NewPlain(w.opt.Progress)
 	run.reap(ctx)
 	return fleet.Work(ctx, fleet.Config{Config: parts, Conn: w.conn}, deps, w.self)
 }

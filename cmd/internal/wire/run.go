@@ -192,7 +192,8 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 			Fresh: r.opt.Fresh, Tasks: ids, Attempts: r.cfg.Run.Attempts, AgentKey: schemas.ShortHash(identity), Identity: identity,
 			Resolved: mustCanonicalJSON(r.cfg), Command: r.opt.Command,
 			Workers: r.cfg.Run.Workers, Retry: r.opt.Retry,
-			MaxCost: r.cfg.Limits.TotalCost, TaskCost: r.cfg.Limits.TaskCost, EpisodeCost: r.cfg.Limits.EpisodeCost,
+			CallTimeout: r.callTimeout(),
+			MaxCost:     r.cfg.Limits.TotalCost, TaskCost: r.cfg.Limits.TaskCost, EpisodeCost: r.cfg.Limits.EpisodeCost,
 			Limits: agents.Limits{
 				MaxSteps: r.cfg.Agent.MaxSteps, MaxFormatErrors: r.cfg.Agent.MaxFormatErrors, MaxRepeats: r.cfg.Agent.MaxRepeats,
 				Wall: r.cfg.Agent.Wall, MaxPromptTokens: r.cfg.Agent.MaxPromptTokens,
@@ -215,6 +216,14 @@ func (r *Run) observer() observe.Observer {
 		return observe.NewPlain(r.opt.Progress)
 	}
 	return observe.New(r.opt.Progress)
+}
+
+// callTimeout returns the time limit of a model call; 0 if the agent has no model.
+func (r *Run) callTimeout() time.Duration {
+	if !r.Agent.needs.Model {
+		return 0
+	}
+	return r.cfg.LLM.Timeout
 }
 
 // reap removes what killed processes left behind, even if no job is left: the last
