@@ -30,7 +30,14 @@ func (b *Batch) run(ctx context.Context) error {
 	if err := b.Reuse(ctx); err != nil {
 		return err
 	}
-	b.status = rundir.NewStatusFile(b.dir, rundir.Counts{Selected: b.Selected(), Reused: len(b.episodes), Staged: b.staged, Slots: b.Config.Workers}, b.Deps.Observer, b.Deps.Log)
+	outcomes := map[string]int{}
+	for _, e := range b.episodes {
+		outcomes[e.Outcome]++
+	}
+	b.status = rundir.NewStatusFile(b.dir, rundir.Begin{
+		Selected: b.Selected(), Reused: len(b.episodes), Staged: b.staged, Slots: b.Config.Workers, Outcomes: outcomes,
+		CallTimeout: b.Config.CallTimeout, Activities: b.Activities, Spent: b.spent,
+	}, b.Deps.Observer, b.Deps.Log)
 	b.Deps.Observer = b.status
 	if len(b.ToDo) > 0 {
 		if err := b.ProbeStaging(ctx); err != nil {
@@ -45,6 +52,12 @@ func (b *Batch) run(ctx context.Context) error {
 		return nil
 	}
 	return b.work(ctx)
+}
+
+// spent returns the price of all answered model calls of the run.
+func (b *Batch) spent() float64 {
+	calls, _ := b.Ledger.Totals()
+	return calls.CostUSD
 }
 
 // work executes jobs until all have ended, ctx ends, or an error stops the run.

@@ -55,6 +55,16 @@ func TestRunShowsItsWorkersOnATerminal(t *testing.T) {
 		}
 	}
 	readUntil("    stockroom#0  turn 2/40  last listdir  waits for model ")
+	status := ""
+	wait(t, "the status shows the running episode", func() bool {
+		_, status = tracesmith(t, "tracesmith", "status", filepath.Join(dir, "run"))
+		return strings.Contains(status, "\n  stockroom#0  2/40  ") && strings.Contains(status, "  waits for model  ")
+	})
+	for _, want := range []string{"working, last sign of life ", "1 selected = 0 reused + 0 ran + 1 running + 0 waiting + 0 missing\n"} {
+		if !strings.Contains(status, want) {
+			t.Errorf("%q is not in:\n%s", want, status)
+		}
+	}
 	write(t, tty, "\x03") // Ctrl-C
 	readUntil("\x1b[Jstopping: running episodes finish, no new ones start (interrupt again to cancel\r\n    them)\r\n")
 	readUntil("  0/1 done, stopping, 1 under way, ")

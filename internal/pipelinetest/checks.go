@@ -66,7 +66,7 @@ func (h *Harness) Status(t *testing.T) (observe.Status, error) {
 		t.Fatal(err)
 	}
 	s, err := rundir.ReadStatus(t.Context(), h.Dir, store)
-	if err == nil && (s.Selected != s.Reused+s.Ran+s.Missing || s.Selected != s.Waiting+s.Running+s.Done+s.Failed ||
+	if err == nil && (s.Selected != s.Reused+s.Ran+s.Running+s.Waiting+s.Missing || s.Selected != s.Waiting+s.Running+s.Done+s.Failed ||
 		min(s.Reused, s.Ran, s.Missing, s.Waiting, s.Running, s.Done, s.Failed) < 0) {
 		t.Errorf("the status does not add up: %+v", s)
 	}

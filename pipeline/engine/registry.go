@@ -65,20 +65,21 @@ type RunEntry struct {
 
 // WorkerEntry is a worker's entry about itself.
 type WorkerEntry struct {
-	ID       string    `json:"id"`
-	Name     string    `json:"name"`
-	Host     string    `json:"host"`
-	PID      int       `json:"pid"`
-	Version  string    `json:"version"`
-	Protocol int       `json:"protocol"`
-	RunID    string    `json:"run_id,omitempty"` // "" = waiting for a run
-	State    string    `json:"state"`            // waiting, working, draining; at its end left, or refused for Reason
-	Reason   string    `json:"reason,omitempty"`
-	Slots    int       `json:"slots"`
-	Running  []string  `json:"running"` // job ids
-	Load     float64   `json:"load"`    // 1-minute load average of its machine
-	Begun    time.Time `json:"begun"`
-	Beat     uint64    `json:"beat"`
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Host     string          `json:"host"`
+	PID      int             `json:"pid"`
+	Version  string          `json:"version"`
+	Protocol int             `json:"protocol"`
+	RunID    string          `json:"run_id,omitempty"` // "" = waiting for a run
+	State    string          `json:"state"`            // waiting, working, draining; at its end left, or refused for Reason
+	Reason   string          `json:"reason,omitempty"`
+	Slots    int             `json:"slots"`
+	Running  []string        `json:"running"`            // job ids
+	Activity json.RawMessage `json:"activity,omitempty"` // what these jobs do, for people
+	Load     float64         `json:"load"`               // 1-minute load average of its machine
+	Begun    time.Time       `json:"begun"`
+	Beat     uint64          `json:"beat"`
 
 	Seen time.Time `json:"-"`
 }

@@ -81,6 +81,9 @@ func (m *membership) poll(ctx, claims context.Context) bool {
 		m.self.State = "draining"
 	}
 	m.self.RunID, m.self.Slots, m.self.Running, m.self.Load = b.RunID, b.Config.Workers, m.worker.executor.Running(), loadAverage()
+	if body, err := json.Marshal(b.Activities.Now()); err == nil {
+		m.self.Activity = body
+	}
 	err := conn.PutWorker(ctx, m.self)
 	var entry engine.RunEntry
 	if err == nil {
@@ -141,7 +144,7 @@ func (m *membership) end() { m.once.Do(func() { close(m.over) }) }
 func (m *membership) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
-	m.self.State, m.self.RunID, m.self.Running = "waiting", "", nil
+	m.self.State, m.self.RunID, m.self.Running, m.self.Activity = "waiting", "", nil, nil
 	if err := m.worker.cfg.Conn.PutWorker(ctx, m.self); err != nil {
 		m.worker.batch.Deps.Log.Debug("leaving the run in the registry", "error", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 )
 
 func dial(t *testing.T) *engine.Conn {
@@ -37,7 +38,7 @@ func leaseRun(t *testing.T, conn *engine.Conn) *engine.CoordinatorLease {
 func newMember(t *testing.T, conn *engine.Conn) (*membership, context.Context) {
 	claims, cancel := context.WithCancelCause(t.Context())
 	t.Cleanup(func() { cancel(nil) })
-	b := &pipeline.Batch{RunID: "r", Stop: cancel, Drain: cancel, Ledger: budget.NewLedger(budget.Limits{})}
+	b := &pipeline.Batch{Activities: observe.NewActivities(), RunID: "r", Stop: cancel, Drain: cancel, Ledger: budget.NewLedger(budget.Limits{})}
 	w := newWorker(Config{Conn: conn, Poll: 20 * time.Millisecond}, b)
 	return newMembership(w, engine.WorkerEntry{ID: "w", Name: "w"}), claims
 }

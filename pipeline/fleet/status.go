@@ -56,8 +56,9 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 		return observe.Status{}, err
 	}
 	s := observe.Status{
-		RunID: run.RunID, Phase: string(run.Phase), Coordinator: fmt.Sprintf("pid %d on %s, in %s", run.PID, run.Host, run.Dir),
+		RunID: run.RunID, Phase: string(run.Phase), PID: run.PID, Host: run.Host, RunDir: run.Dir,
 		SilentSeconds: max(0, now.Sub(run.Seen).Seconds()), Staging: details.Staging, Budget: details.Budget, Selected: details.Selected, Reused: details.Reused, Workers: []observe.WorkerStatus{},
+		Episodes: []observe.RunningStatus{}, Retrying: []observe.Retrying{},
 	}
 	alive := map[string]bool{}
 	for _, w := range workers {
@@ -72,6 +73,13 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 		s.Workers = append(s.Workers, observe.WorkerStatus{
 			Name: w.Name, Host: w.Host, Version: w.Version, State: state, Reason: w.Reason, Slots: w.Slots, Running: w.Running, Load: w.Load, SilentSeconds: max(0, now.Sub(w.Seen).Seconds()),
 		})
+		var activity observe.Activity
+		if alive[w.ID] && len(w.Activity) > 0 {
+			if err := json.Unmarshal(w.Activity, &activity); err != nil {
+				return s, fmt.Errorf("reading the activity of worker %s: %w", w.Name, err)
+			}
+		}
+		s.SetActivity(activity, w.Name, now)
 	}
 	slices.SortFunc(s.Workers, func(a, b observe.WorkerStatus) int { return strings.Compare(a.Name, b.Name) })
 	if run.Phase == engine.Completed {
@@ -103,7 +111,7 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 	}
 	s.Done += s.Reused
 	s.Failed += deadEarlier
-	s.Missing = s.Selected - s.Reused - s.Ran
+	s.Missing = deadEarlier
 	s.Waiting = s.Selected - s.Running - s.Done - s.Failed
 	return s, nil
 }

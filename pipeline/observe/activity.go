@@ -51,10 +51,10 @@ type Retrying struct {
 
 // Activity is what the jobs of a process do at one moment.
 type Activity struct {
-	Running  []Running  // the longest running one first
-	Retrying []Retrying // the next one first
-	Stopping bool       // no new jobs start
-	Canceled bool       // the running jobs are being canceled
+	Running  []Running  `json:"running"`            // the longest running one first
+	Retrying []Retrying `json:"retrying"`           // the next one first
+	Stopping bool       `json:"stopping,omitempty"` // no new jobs start
+	Canceled bool       `json:"canceled,omitempty"` // the running jobs are being canceled
 }
 
 // Activities follows what the jobs of a process do. It is safe for concurrent use.

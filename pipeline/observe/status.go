@@ -1,28 +1,77 @@
 package observe
 
+import "time"
+
 // Status is the state of a run at one moment. These equations always hold:
-// Selected = Reused + Ran + Missing, and Selected = Waiting + Running + Done + Failed.
+// Selected = Reused + Ran + Running + Waiting + Missing, and
+// Selected = Waiting + Running + Done + Failed.
 type Status struct {
-	RunID       string `json:"run_id"`
-	Phase       string `json:"phase"`
-	Coordinator string `json:"coordinator"` // pid, host and directory
-	// SilentSeconds is the number of seconds since the coordinator last reported.
-	SilentSeconds float64 `json:"coordinator_silent_s"`
+	RunID string `json:"run_id"`
+	Phase string `json:"phase"`
+	// PID, Host and RunDir identify the process that executes or coordinates the run, and its
+	// directory.
+	PID    int    `json:"pid"`
+	Host   string `json:"host"`
+	RunDir string `json:"run_dir"`
+	// SilentSeconds is the number of seconds since that process last reported. It reports every few
+	// seconds, even if nothing changes.
+	SilentSeconds float64 `json:"silent_s"`
 	Staging       string  `json:"staging"`
 	Selected      int     `json:"selected"`
-	Reused        int     `json:"reused"`  // staged before the coordinator started
+	Reused        int     `json:"reused"`  // staged before the process started
 	Ran           int     `json:"ran"`     // done or given up since then
-	Missing       int     `json:"missing"` // neither reused nor ran: waiting, running, or given up before
+	Missing       int     `json:"missing"` // given up before, and not repeated
 	Waiting       int     `json:"waiting"`
 	Running       int     `json:"running"`
 	Done          int     `json:"done"`
 	Failed        int     `json:"failed"` // given up
+	// Outcomes counts the ended episodes, including reused ones. CostUSD is the price of all answered
+	// model calls. Both are nil for runs on a cluster.
+	Outcomes map[string]int `json:"outcomes"`
+	CostUSD  *float64       `json:"cost_usd"`
+	// Episodes are the running ones, the longest running one first. Retrying wait for another try.
+	Episodes           []RunningStatus `json:"episodes"`
+	Retrying           []Retrying      `json:"retrying"`
+	CallTimeoutSeconds float64         `json:"call_timeout_s,omitempty"` // llm.timeout
 	// Budget shows how much the run has spent. It is nil for runs without limits.total_cost and
 	// limits.task_cost, and for runs without a cluster.
 	Budget *Budget `json:"budget,omitempty"`
 	// Orphaned is how many of the running jobs have a worker that is silent or has left.
 	Orphaned int            `json:"orphaned"`
 	Workers  []WorkerStatus `json:"workers"`
+}
+
+// Live reports whether the process of the run executes it, as far as its last report says.
+func (s Status) Live() bool {
+	return s.Phase == "planning" || s.Phase == "working" || s.Phase == "draining" || s.Phase == "stopping"
+}
+
+// SetActivity sets what the jobs of a worker do. worker is "" for a run without a cluster.
+func (s *Status) SetActivity(a Activity, worker string, now time.Time) {
+	for _, r := range a.Running {
+		r.Worker = worker
+		s.Episodes = append(s.Episodes, RunningStatus{r, max(0, now.Sub(r.Began).Seconds()), max(0, now.Sub(r.Since).Seconds())})
+	}
+	s.Retrying = append(s.Retrying, a.Retrying...)
+}
+
+// Activity is the reverse of SetActivity, for all workers.
+func (s Status) Activity() Activity {
+	a := Activity{Retrying: s.Retrying}
+	for _, e := range s.Episodes {
+		a.Running = append(a.Running, e.Running)
+	}
+	return a
+}
+
+// LocalWorker is the name of the worker of a run without a cluster.
+const LocalWorker = "local"
+
+// RunningStatus describes a running episode.
+type RunningStatus struct {
+	Running
+	AgeSeconds   float64 `json:"age_s"`   // since the episode began
+	DoingSeconds float64 `json:"doing_s"` // since Doing began
 }
 
 // WorkerStatus describes a worker that took part in the last day.

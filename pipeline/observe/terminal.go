@@ -7,10 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal returns a Screen if f is a terminal that can redraw lines, and f otherwise.
-func Terminal(f *os.File) io.Writer {
-	if _, _, err := terminalSize(f); err != nil || os.Getenv("TERM") == "dumb" {
-		return f
+// TerminalOf returns a Screen if w is a terminal that can redraw lines, and w otherwise.
+func TerminalOf(w io.Writer) io.Writer {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return w
+	}
+	if _, _, err := terminalSize(f); err != nil {
+		return w
 	}
 	return NewScreen(f, func() (int, int) {
 		columns, rows, _ := terminalSize(f)

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/rundir"
@@ -72,12 +74,58 @@ func TestStatusOfARunningRunAddsUp(t *testing.T) {
 	}
 }
 
+// The file is renewed even if nothing changes, and says what running jobs do. After Close it does
+// not change.
+func TestStatusFileIsRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, jobs := t.TempDir(), observe.NewActivities()
+		f := rundir.NewStatusFile(&rundir.Dir{Path: dir, Info: rundir.Info{RunID: "r"}}, rundir.Begin{
+			Selected: 2, Slots: 1, Activities: jobs, Spent: func() float64 { return 0.25 }, Outcomes: map[string]int{schemas.OutcomeResolved: 1}, Reused: 1,
+		}, observe.Silent{}, slog.New(slog.DiscardHandler))
+		f.RunStarted(observe.Start{})
+		jobs.Begin(schemas.Job{EpisodeID: "e", Instance: "bug"}, 40, observe.InSandboxStart)
+		jobs.SetTurn("e", 7)
+		read := func() (s struct {
+			At       time.Time
+			Phase    string
+			CostUSD  float64 `json:"cost_usd"`
+			Outcomes map[string]int
+			Activity observe.Activity
+		}) {
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			raw, err := os.ReadFile(filepath.Join(dir, "status.json"))
+			if err == nil {
+				err = json.Unmarshal(raw, &s)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		one, two := read(), read()
+		if two.At.Sub(one.At) != time.Minute || two.Phase != "working" || two.CostUSD != 0.25 || len(two.Activity.Running) != 1 || two.Activity.Running[0].Turn != 7 {
+			t.Errorf("%+v, then %+v", one, two)
+		}
+		jobs.Stop(false)
+		if s := read(); s.Phase != "draining" {
+			t.Errorf("%+v", s)
+		}
+		jobs.End("e")
+		f.JobFinished(schemas.Job{EpisodeID: "e"}, observe.Episode{Outcome: schemas.OutcomeResolved})
+		f.Close(true, nil)
+		if last, later := read(), read(); last.At != later.At || last.Phase != "completed" || last.Outcomes["resolved"] != 2 || len(last.Activity.Running) != 0 {
+			t.Errorf("%+v, later %+v", last, later)
+		}
+	})
+}
+
 // Each episode counts once, by its last result, and the size of the file does not grow with the
 // number of ended episodes.
 func TestStatusFileCountsEachEpisodeOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	f := rundir.NewStatusFile(&rundir.Dir{Path: dir}, rundir.Counts{Selected: 300, Slots: 1}, observe.Silent{}, slog.New(slog.DiscardHandler))
+	f := rundir.NewStatusFile(&rundir.Dir{Path: dir}, rundir.Begin{Selected: 300, Slots: 1, Activities: observe.NewActivities(), Spent: func() float64 { return 0 }}, observe.Silent{}, slog.New(slog.DiscardHandler))
 	finish := func(i int, outcome string) (raw []byte) {
 		job := schemas.Job{EpisodeID: fmt.Sprint("e", i)}
 		f.JobStarted(job, 1)

@@ -257,7 +257,7 @@ func (f *clusterRun) checkStatus(conn *engine.Conn) error {
 			return fmt.Errorf("reading the status: %w", err)
 		}
 		capacity := slots * f.t.cfg.Fleet
-		if ok && (s.Selected != s.Reused+s.Ran+s.Missing || s.Selected != s.Waiting+s.Running+s.Done+s.Failed || min(s.Waiting, s.Missing) < 0 || s.Running > 2*capacity) {
+		if ok && (s.Selected != s.Reused+s.Ran+s.Running+s.Waiting+s.Missing || s.Selected != s.Waiting+s.Running+s.Done+s.Failed || min(s.Waiting, s.Missing) < 0 || s.Running > 2*capacity) {
 			if text := fmt.Sprintf("%+v", s); !f.badStatus[text] {
 				f.badStatus[text] = true
 				f.t.breach("status", "%s", text)

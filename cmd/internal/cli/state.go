@@ -107,7 +107,7 @@ func OSState() (s *State, stop func()) {
 		}
 	}
 	return &State{
-		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: observe.Terminal(os.Stderr),
+		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: observe.TerminalOf(os.Stderr),
 		Now: time.Now, Interrupts: ch, TTY: isTerminal(os.Stderr), StdinTTY: isTerminal(os.Stdin), StdoutTTY: isTerminal(os.Stdout),
 	}, func() { signal.Stop(ch) }
 }
