@@ -8,14 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/rundir"
 	"github.com/tracesmith/tracesmith/schemas"
-	"github.com/tracesmith/tracesmith/sinks"
 )
 
 // StagedEpisode is the episode of a job after staging.
@@ -38,11 +35,12 @@ type Batch struct {
 	// Activities is what the running jobs do.
 	Activities *observe.Activities
 
-	plan    plan
-	dir     *rundir.Dir // nil on a worker, which executes jobs for a coordinator
-	started time.Time
-	status  *rundir.StatusFile // nil if the run uses a cluster
-	staged  int                // staged objects of the run when this invocation began
+	plan       plan
+	dir        *rundir.Dir // nil on a worker, which executes jobs for a coordinator
+	started    time.Time
+	status     *rundir.StatusFile // nil if the run uses a cluster
+	staged     int                // staged objects of the run when this invocation began
+	unselected int                // those of jobs that are not in the plan
 
 	mu       sync.Mutex
 	episodes map[string]observe.Episode // results by ID, reused and new ones
@@ -72,7 +70,7 @@ func Open(ctx context.Context, cfg Config, deps Deps, limits budget.Limits) (*Ba
 		}
 	}
 	dir, err := rundir.Open(rundir.Options{
-		Path: cfg.RunDir, RunID: cfg.RunID, Fresh: cfg.Fresh, Staging: cfg.Staging, Identity: cfg.Identity, Tasks: p.set,
+		Path: cfg.RunDir, RunID: cfg.RunID, Fresh: cfg.Fresh, Staging: cfg.Staging, Identity: cfg.Identity, Plan: p.recorded(cfg.Attempts),
 		Config: cfg.Resolved, Producer: cfg.Normalise.Producer, Now: started,
 	})
 	if err != nil {
@@ -145,51 +143,6 @@ func (b *Batch) Preflight(ctx context.Context) error {
 		return Interrupted(ctx)
 	}
 	return PreflightError(err)
-}
-
-// Reuse reads the episodes that are staged already. Jobs without a staged episode go into ToDo.
-func (b *Batch) Reuse(ctx context.Context) error {
-	staged := map[string]int64{}
-	for o, err := range b.Deps.Staging.List(ctx, rundir.StagedPrefix(b.RunID)) {
-		if err != nil {
-			return b.StoreError(fmt.Errorf("listing staged episodes: %w", err))
-		}
-		staged[o.Key] = o.Size
-	}
-	b.staged = len(staged)
-	found := make([]*observe.Episode, len(b.plan.jobs))
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(8)
-	for i, j := range b.plan.jobs {
-		key := sinks.StagedKey(b.RunID, j.EpisodeID)
-		size, ok := staged[key]
-		if !ok {
-			b.ToDo[j.EpisodeID] = j
-			continue
-		}
-		g.Go(func() error {
-			body, err := b.Deps.Staging.Get(gctx, key)
-			if err != nil {
-				return b.StoreError(fmt.Errorf("reading a staged episode: %w", err))
-			}
-			s, err := sinks.DecodeStaged(body)
-			if err != nil {
-				return &StopError{Code: 2, Err: fmt.Errorf("%s/%s is damaged: %w", b.Deps.Staging.URI(), key, err), Remedy: "delete it and start the same command again: it repeats the episode"}
-			}
-			e := observe.FromStaged(s, size)
-			found[i] = &e
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	for i, e := range found {
-		if e != nil {
-			b.SetReused(b.plan.jobs[i], *e)
-		}
-	}
-	return nil
 }
 
 // SetReused makes a staged episode the result of its job.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -48,6 +49,17 @@ func selectTasks(ctx context.Context, cfg Config, src env.Source) (plan, error) 
 	sorted := slices.Sorted(slices.Values(p.order))
 	p.set = fmt.Sprintf("%d tasks (%s)", len(p.order), schemas.Hash(strings.Join(sorted, "\n"))[:12])
 	return p, nil
+}
+
+// recorded returns what the run directory records about the plan.
+func (p *plan) recorded(attempts int) rundir.Plan {
+	ids := map[string]string{}
+	for _, id := range p.order { // several tasks may have the same name
+		t := p.tasks[id]
+		name := t.Source + "/" + t.InstanceID
+		ids[name] = strings.TrimSpace(ids[name] + " " + id)
+	}
+	return rundir.Plan{Tasks: ids, Attempts: attempts, Set: p.set}
 }
 
 // Jobs returns the jobs of a run in the order in which the run takes them, without opening a run

@@ -39,7 +39,7 @@ func (b *Batch) writeFiles(rep observe.Report) error {
 	if b.Engine != nil || rep.Verdict == observe.Complete {
 		err = errors.Join(err, b.writeDeadLetters())
 	}
-	if rep.Verdict == observe.Complete {
+	if rep.Verdict == observe.Complete && b.Selected() >= b.dir.Jobs() { // a larger selection may have unfinished jobs
 		err = errors.Join(err, b.dir.Remove("engine"))
 	}
 	return err
@@ -83,6 +83,7 @@ func (b *Batch) report(err error) observe.Report {
 		Episodes: slices.Collect(maps.Values(b.episodes)), Friction: b.friction, Data: observe.Data{Staging: b.Deps.Staging.URI()},
 	}
 	rep.Calls, rep.Effort.SpentNowUSD = b.Ledger.Totals()
+	rep.Ledger.Unselected = b.unselected
 	for _, j := range b.plan.jobs {
 		if _, ok := b.episodes[j.EpisodeID]; ok {
 			continue

@@ -35,7 +35,10 @@ const CallCost, CallWorst = 0.01, 0.02
 
 const patchText = "diff --git a/calc.py b/calc.py\nindex 1111111..2222222 100644\n--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n"
 
-type source struct{ n int }
+type source struct {
+	n       int
+	changed string // instance of the task with other instructions
+}
 
 func (s source) Name() string { return "fake" }
 
@@ -47,6 +50,9 @@ func (s source) Tasks(context.Context) ([]schemas.Task, error) {
 			Instructions: "add() is wrong", Entrypoint: "pytest", Workdir: schemas.DefaultWorkdir, GoldPatch: patchText,
 			Tests:      schemas.TestSpec{Method: schemas.VerifyPytest, FailToPass: []string{"test_calc.py::test_add"}},
 			Visibility: "hidden",
+		}
+		if t.InstanceID == s.changed {
+			t.Instructions = "add() is still wrong"
 		}
 		t.ID = t.ComputeID()
 		out = append(out, t)
@@ -195,6 +201,7 @@ type Harness struct {
 	NotesPath  string // path of the notes; "": beside Dir
 	Config     pipeline.Config
 	Tasks      int
+	Changed    string // instance of a task whose instructions have changed
 	Open       func(ctx context.Context, dir string) (sinks.Store, error)
 	WrapStore  func(sinks.Store) sinks.Store // wraps the staging store
 	OnReset    func(context.Context, schemas.Job) error
@@ -265,7 +272,7 @@ func (h *Harness) Parts(ctx context.Context) (pipeline.Config, pipeline.Deps, er
 		store = h.WrapStore(store)
 	}
 	deps := pipeline.Deps{
-		Source: source{h.Tasks}, Verifier: verifier{h}, Staging: store,
+		Source: source{h.Tasks, h.Changed}, Verifier: verifier{h}, Staging: store,
 		NewEnv: func(_ context.Context, j schemas.Job, _ schemas.Task) (env.Env, error) {
 			h.Note("env " + j.EpisodeID)
 			return &fakeEnv{h: h, job: j}, nil

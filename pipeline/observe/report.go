@@ -102,6 +102,9 @@ type Ledger struct {
 	Ran      int            `json:"ran"`
 	Missing  int            `json:"missing"`
 	Outcomes map[string]int `json:"outcomes"` // of the episodes that ran
+	// Unselected counts the staged episodes of tasks and attempts that only earlier invocations
+	// selected. They are not part of Selected, but publishing includes them.
+	Unselected int `json:"unselected"`
 }
 
 // Report is the result of a run. Summarise computes most of it.
@@ -193,7 +196,7 @@ func (r *Report) Summarise() {
 		}
 		return a.Attempt - b.Attempt
 	})
-	r.Ledger = Ledger{Selected: len(r.Episodes) + len(r.Missing), Missing: len(r.Missing), Outcomes: map[string]int{}}
+	r.Ledger = Ledger{Selected: len(r.Episodes) + len(r.Missing), Missing: len(r.Missing), Outcomes: map[string]int{}, Unselected: r.Ledger.Unselected}
 	r.Friction.ToolErrors, r.Data.Redactions = map[string]int{}, map[string]int{}
 	r.Outcome, r.Effort.CostUSD = Outcome{}, new(0.0)
 	tasks, resolved := map[string]bool{}, map[string]bool{}

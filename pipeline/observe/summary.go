@@ -97,6 +97,9 @@ func (r Report) ledgerLines() []string {
 		terms = append(terms, Number(l.Outcomes[o])+" "+o)
 	}
 	lines = append(lines, fmt.Sprintf("%s ran = %s", Number(l.Ran), strings.Join(terms, " + ")))
+	if l.Unselected > 0 {
+		lines = append(lines, fmt.Sprintf("and %s of tasks or attempts that are not selected now; publishing includes them", plural(l.Unselected, "episode")))
+	}
 	for _, o := range []string{schemas.OutcomeAgentError, schemas.OutcomeInfra, schemas.OutcomeCancelled} {
 		lines = append(lines, r.episodeLines(o)...)
 	}

@@ -24,8 +24,8 @@ type Options struct {
 	Fresh    bool              // move a used directory aside
 	Staging  string            // "": in the directory
 	Identity map[string]string // must not change when the directory is opened again
-	Tasks    string            // identifies the task set; part of the identity
-	Config   json.RawMessage   // without secrets
+	Plan     Plan
+	Config   json.RawMessage // without secrets
 	Producer string
 	Now      time.Time
 }
@@ -87,6 +87,7 @@ func compare(opt Options, have Info, identity map[string]string) error {
 		diff = append(diff, fmt.Sprintf("staging: %s -> %s", cmp.Or(have.Staging, "the run directory"), cmp.Or(opt.Staging, "the run directory")))
 	}
 	names := slices.Sorted(maps.Keys(have.Identity))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == legacyTasks })
 	for name := range identity {
 		if _, ok := have.Identity[name]; !ok {
 			names = append(names, name)

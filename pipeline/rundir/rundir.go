@@ -2,6 +2,7 @@
 // status while it executes in one process. A run directory holds:
 //
 //	run.json       the identity and configuration of the run, written once
+//	tasks.json     the tasks that any invocation selected
 //	run.lock       held while a process uses the directory
 //	engine/        private working data: queue, records, step logs
 //	wire/          private working data: requests to and replies of model servers, byte for byte
@@ -30,6 +31,8 @@ type Dir struct {
 	Path string
 	Info Info
 	Lock *engine.Lock
+
+	tasks recordedTasks
 }
 
 // Open creates or opens a run directory and locks it. It returns an error, and changes nothing, if
@@ -51,7 +54,7 @@ func Open(opt Options) (*Dir, error) {
 	if identity == nil {
 		identity = map[string]string{}
 	}
-	identity["tasks"], identity["schema"] = opt.Tasks, schemas.SchemaVersion
+	identity["schema"] = schemas.SchemaVersion
 	info, err := ReadInfo(opt.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -62,8 +65,15 @@ func Open(opt Options) (*Dir, error) {
 	if err != nil {
 		return nil, errors.Join(withCode(err), lock.Close())
 	}
-	return &Dir{Path: opt.Path, Info: info, Lock: lock}, nil
+	tasks, err := recordTasks(opt.Path, info.Identity[legacyTasks], opt.Plan)
+	if err != nil {
+		return nil, errors.Join(withCode(err), lock.Close())
+	}
+	return &Dir{Path: opt.Path, Info: info, Lock: lock, tasks: tasks}, nil
 }
+
+// Jobs returns the number of jobs of all selections of the run so far.
+func (d *Dir) Jobs() int { return len(d.tasks.Tasks) * d.tasks.Attempts }
 
 // Close releases the lock.
 func (d *Dir) Close() error { return d.Lock.Close() }

@@ -80,7 +80,7 @@ func (f *makeFlags) run(ctx context.Context, s *State, args []string) error {
 		}
 	}
 	bugs, episodes := filepath.Join(f.dir, "bugs"), filepath.Join(f.dir, "run")
-	if _, err := rundir.ReadInfo(episodes); err == nil { // the tasks of a run cannot change
+	if _, err := rundir.ReadInfo(episodes); err == nil { // another -n chooses other bugs
 		tasks, err := synth.TasksOf(bugs)
 		if err != nil {
 			return err

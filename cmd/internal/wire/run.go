@@ -160,12 +160,15 @@ func (r *Run) runID(plan string) string {
 		const digits = 8
 		name := r.cfg.Run.Name + "-"
 		r.id = name + plan[:digits]
-		if r.opt.Cluster != nil || r.cfg.Run.Staging != "" {
+		if r.opt.Cluster != nil {
 			return
 		}
 		info, err := rundir.ReadInfo(r.cfg.Run.Dir)
 		if err == nil && !r.opt.Fresh && len(info.RunID) == len(name)+digits && strings.HasPrefix(info.RunID, name) {
 			r.id = info.RunID
+			return
+		}
+		if r.cfg.Run.Staging != "" {
 			return
 		}
 		r.id = name + schemas.ShortHash([]any{plan, rand.Text()})[:digits]
