@@ -79,6 +79,13 @@ func Open(ctx context.Context, cfg Config, deps Deps, limits budget.Limits) (*Ba
 	p.derive(dir.Info.RunID, cfg)
 	b := newBatch(cfg, deps, dir.Info.RunID, p, limits)
 	b.dir, b.started = dir, started
+	log, err := dir.OpenLog(cfg.Clean)
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	b.Deps.Log = log
+	b.Deps.Observer = observe.Logged{Observer: deps.Observer, Log: log}
+	log.Info("opened the run directory", "producer", cfg.Normalise.Producer, "command", cfg.Command)
 	return b, nil
 }
 

@@ -81,8 +81,10 @@ type Deps struct {
 	// Closing Drain makes the run take no further jobs. Running jobs finish.
 	Drain <-chan struct{}
 	Clock func() time.Time // nil: time.Now
-	Log   *slog.Logger     // nil: discards everything
 	Hooks Hooks
+	// Log is for workers of a cluster; nil: discards everything. A process with a run directory
+	// logs there.
+	Log *slog.Logger
 }
 
 func (c Config) withDefaults() Config {

@@ -79,7 +79,7 @@ func (b *Batch) report(err error) observe.Report {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	rep := observe.Report{
-		RunID: b.RunID, RunDir: b.Config.RunDir, Command: b.Config.Command, Started: b.started.UTC(), Ended: b.Deps.Clock().UTC(),
+		RunID: b.RunID, RunDir: b.Config.RunDir, Log: b.dir.LogPath(), Command: b.Config.Command, Started: b.started.UTC(), Ended: b.Deps.Clock().UTC(),
 		Episodes: slices.Collect(maps.Values(b.episodes)), Friction: b.friction, Data: observe.Data{Staging: b.Deps.Staging.URI()},
 	}
 	rep.Calls, rep.Effort.SpentNowUSD = b.Ledger.Totals()

@@ -114,6 +114,7 @@ type Report struct {
 	ExitCode      int       `json:"exit_code"`
 	RunID         string    `json:"run_id"`
 	RunDir        string    `json:"run_dir"`
+	Log           string    `json:"log"`
 	Command       []string  `json:"command,omitempty"` // started the run; Next contains variants of it
 	FlagToRaise   string    `json:"-"`                 // the flag to raise before running again
 	Started       time.Time `json:"started"`

@@ -80,6 +80,9 @@ func (r Report) blocks() []block {
 	if lines := r.frictionLines(); len(lines) > 0 {
 		out = append(out, block{"friction", lines})
 	}
+	if r.Log != "" && (r.Verdict != Complete || r.Friction.InfraRetries > 0) {
+		out = append(out, block{"log", []string{r.Log + " says what happened"}})
+	}
 	data := fmt.Sprintf("%s episodes, %s step rows, %s staged in %s", Number(r.Data.Episodes), Number(r.Data.Rows), size(r.Data.Bytes), r.Data.Staging)
 	if len(r.Data.Redactions) > 0 {
 		data += "; redacted: " + counts(r.Data.Redactions)

@@ -7,6 +7,7 @@
 //	engine/        private working data: queue, records, step logs
 //	wire/          private working data: requests to and replies of model servers, byte for byte
 //	staging/       one object per finished episode
+//	run.log        what happened, by all invocations; run.log.1 holds older records
 //	status.json    the state of the run, replaced whenever it changes
 //	summary.json   the report of the last invocation; summary.md is the same report as text
 //	dead-letters.jsonl  jobs that were given up, if any
@@ -16,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -33,6 +35,7 @@ type Dir struct {
 	Lock *engine.Lock
 
 	tasks recordedTasks
+	log   *logWriter // nil: not open
 }
 
 // Open creates or opens a run directory and locks it. It returns an error, and changes nothing, if
@@ -75,8 +78,25 @@ func Open(opt Options) (*Dir, error) {
 // Jobs returns the number of jobs of all selections of the run so far.
 func (d *Dir) Jobs() int { return len(d.tasks.Tasks) * d.tasks.Attempts }
 
-// Close releases the lock.
-func (d *Dir) Close() error { return d.Lock.Close() }
+// OpenLog returns a logger that appends to run.log, the size of which is bounded. clean removes
+// secrets from a text.
+func (d *Dir) OpenLog(clean func(string) string) (*slog.Logger, error) {
+	logger, w, err := newLogger(d.LogPath(), clean)
+	d.log = w
+	return logger, withCode(err)
+}
+
+// LogPath returns the path of run.log.
+func (d *Dir) LogPath() string { return filepath.Join(d.Path, logFile) }
+
+// Close closes the log and releases the lock.
+func (d *Dir) Close() error {
+	var err error
+	if d.log != nil {
+		err = d.log.Close()
+	}
+	return errors.Join(err, d.Lock.Close())
+}
 
 // Replace atomically writes a file of the directory, which may exist.
 func (d *Dir) Replace(name string, body []byte) error {
