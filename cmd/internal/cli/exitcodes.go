@@ -12,7 +12,7 @@ var exitCodes = []struct {
 	{ExitIncomplete, "The command finished with gaps: infrastructure errors or missing tasks, leftovers that `gc` could not remove, images that `tasks prepull` could not pull, damaged files that `show` and `stats` left out."},
 	{ExitAuth, "Credentials are missing or were refused."},
 	{ExitBudget, "A budget stopped the command; it resumes if you raise the budget and repeat it."},
-	{ExitCheckFailed, "A check failed: a task of `tasks verify` is not sound, or `verify` found objects that are damaged, missing or surplus."},
+	{ExitCheckFailed, "A check failed: a task of `tasks verify` is not sound, `verify` found objects that are damaged, missing or surplus, or a condition of `run --fail-on` holds."},
 	{ExitPreflight, "A model server, a sandbox or a NATS cluster cannot be used, or a check of `doctor` or `run --dry-run` failed (for other reasons than credentials). If the first check finds this, nothing was billed; if it happens later, the run resumes when you repeat the command."},
 	{ExitStorage, "Remote storage failed; local data is complete."},
 	{ExitLocked, "Another live process uses the run directory or the output file."},

@@ -27,6 +27,8 @@ type runFlags struct {
 	dryRun  bool
 	nats    string
 	asJSON  bool
+	failOn  []string
+	gates   []observe.Gate // parsed from failOn
 }
 
 // NewRun returns the command run.
@@ -53,6 +55,7 @@ The first interrupt lets running episodes finish, the second cancels them.`,
 	fl.Float64Var(&f.maxCost, "max-cost", 0, "stop before the run costs more than this many USD")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "check the configuration and every part of the run, estimate its cost, and run nothing")
 	fl.StringVar(&f.nats, "nats", "", "coordinate the run on this NATS cluster; its workers (tracesmith worker) run the episodes")
+	fl.StringArrayVar(&f.failOn, "fail-on", nil, "exit with 6, and do not publish, if this holds at the end, such as 'resolved_rate<0.2'; metrics: "+strings.Join(observe.GateMetrics(), ", ")+"; may be repeated")
 	f.AddSandbox(c, "")
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON on stdout")
 	return c
@@ -81,7 +84,29 @@ func (f *runFlags) config(s *State) (configs.Config, error) {
 			return cfg, Usage(fmt.Errorf("--retry %s: only infra can be run again; other outcomes are data", r))
 		}
 	}
+	f.gates = nil
+	for _, text := range f.failOn {
+		g, err := observe.ParseGate(text)
+		if err != nil {
+			return cfg, Usage(fmt.Errorf("--fail-on: %w", err))
+		}
+		f.gates = append(f.gates, g)
+	}
 	return cfg, nil
+}
+
+// checkGates returns an error if a condition of --fail-on holds.
+func (f *runFlags) checkGates(r observe.Report) error {
+	var failed []string
+	for _, g := range f.gates {
+		if text, fails := g.Fails(r); fails {
+			failed = append(failed, text)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return &Error{Code: ExitCheckFailed, Err: errors.New("--fail-on: " + strings.Join(failed, "; "))}
 }
 
 func (f *runFlags) run(ctx context.Context, s *State) error {
@@ -135,6 +160,11 @@ func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, ru
 		}
 		if writeErr := report.WriteText(s.Stdout); writeErr != nil {
 			return fmt.Errorf("writing the summary: %w", writeErr)
+		}
+	}
+	if err == nil {
+		if err = f.checkGates(report); err != nil {
+			out.ExitCode = ExitCheckFailed
 		}
 	}
 	if err == nil && cfg.Publish.To != "" && report.Data.Episodes > 0 {
