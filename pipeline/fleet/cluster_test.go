@@ -238,7 +238,7 @@ func TestCluster(t *testing.T) {
 	waitForDone := func(done int) {
 		t.Helper()
 		poll(t, fmt.Sprint(done, " jobs done"), conn, func(s observe.Status) bool {
-			if s.Selected != s.Reused+s.Ran+s.Missing || s.Selected != s.Waiting+s.Running+s.Done+s.Failed || min(s.Waiting, s.Running, s.Missing) < 0 || s.Running > 6 {
+			if s.Selected != s.Reused+s.Ran+s.Running+s.Waiting+s.Missing || s.Selected != s.Waiting+s.Running+s.Done+s.Failed || min(s.Waiting, s.Running, s.Missing) < 0 || s.Running > 6 {
 				t.Fatalf("the status does not add up: %+v", s)
 			}
 			staged, _ := filepath.Glob(filepath.Join(dir, "staging", "*", "*"))

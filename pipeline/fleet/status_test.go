@@ -2,10 +2,13 @@ package fleet
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // A job whose worker was killed after staging, before it updated the record, is reused. It counts
@@ -24,5 +27,30 @@ func TestStatusCountsUnreportedStagedJobsOnce(t *testing.T) {
 		if err != nil || s.Reused != 1 || s.Ran != 1 || s.Missing != 0 || s.Waiting != 0 || s.Running != 0 || s.Done != 2 {
 			t.Errorf("%s: %+v, %v", state, s, err)
 		}
+	}
+}
+
+// The status shows what the jobs of living workers do.
+func TestStatusShowsWhatWorkersDo(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	jobs := observe.NewActivities()
+	jobs.Begin(schemas.Job{EpisodeID: "a", Instance: "bug"}, 40, observe.InSandboxStart)
+	jobs.SetTurn("a", 3)
+	activity, err := json.Marshal(jobs.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := func(id, run string, seen time.Time) engine.WorkerEntry {
+		return engine.WorkerEntry{ID: id, Name: "name of " + id, RunID: run, State: "working", Activity: activity, Seen: seen}
+	}
+	s, err := statusOf(engine.RunEntry{RunID: "r", Phase: engine.Working, Info: json.RawMessage(`{"selected":1,"attempts":1}`), PID: 7, Host: "h", Dir: "d"}, nil,
+		[]engine.WorkerEntry{worker("w", "r", now), worker("silent", "r", now.Add(-time.Hour)), worker("other", "q", now)}, now)
+	if err != nil || len(s.Episodes) != 1 || s.Episodes[0].Worker != "name of w" || s.Episodes[0].Turn != 3 || s.PID != 7 || s.Host != "h" || s.RunDir != "d" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	var text strings.Builder
+	if err := observe.WriteStatuses(&text, []observe.Status{s}, now); err != nil || !strings.Contains(text.String(), "name of w\n") {
+		t.Errorf("%v\n%s", err, text.String())
 	}
 }
