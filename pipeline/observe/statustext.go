@@ -31,11 +31,11 @@ func (s Status) write(b *strings.Builder, now time.Time) {
 	var parts []string
 	for _, o := range schemas.Outcomes {
 		if n := s.Outcomes[o]; n > 0 {
-			parts = append(parts, number(n)+" "+o)
+			parts = append(parts, Number(n)+" "+o)
 		}
 	}
 	if s.CostUSD != nil && *s.CostUSD > 0 {
-		parts = append(parts, usd(*s.CostUSD)+" for answered model calls")
+		parts = append(parts, USD(*s.CostUSD)+" for answered model calls")
 	}
 	if len(parts) > 0 {
 		fmt.Fprintln(b, "  "+strings.Join(parts, ", "))
