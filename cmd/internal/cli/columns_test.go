@@ -24,11 +24,11 @@ func TestSortPutsUnknownValuesLast(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var rows []listed
+		var rows []*listed
 		for i := range episodes {
 			rows = append(rows, newListed(&episodes[i], nil, keys, false))
 		}
-		slices.SortStableFunc(rows, func(a, b listed) int { return compareKeys(keys, a.sort, b.sort) })
+		slices.SortStableFunc(rows, func(a, b *listed) int { return compareKeys(keys, a.sort, b.sort) })
 		got := ""
 		for _, r := range rows {
 			got += r.id

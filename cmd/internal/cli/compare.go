@@ -122,9 +122,9 @@ type comparison struct {
 	All     comparedRates        `json:"all_tasks"`
 	Shared  comparedRates        `json:"tasks_verified_in_both"`
 	Flips   flips                `json:"flips"` // of the tasks in both
-	Tasks   []comparedTask       `json:"tasks"` // those in both
+	Tasks   []*comparedTask      `json:"tasks"` // those in both
 	By      string               `json:"by"`    // columns of Kinds
-	Kinds   []comparedKind       `json:"kinds"`
+	Kinds   []*comparedKind      `json:"kinds"`
 	Columns []metrics.Separation `json:"columns,omitempty"` // with --columns
 }
 
@@ -180,7 +180,7 @@ func (f *compareFlags) read(ctx context.Context, data *wire.Data, by grouping, u
 
 func compareSides(a, b *side, by grouping) comparison {
 	c := comparison{
-		Schema: "tracesmith.compare/2", By: by.name(), Tasks: []comparedTask{}, Kinds: []comparedKind{},
+		Schema: "tracesmith.compare/2", By: by.name(), Tasks: []*comparedTask{}, Kinds: []*comparedKind{},
 		A: comparedPlace{a.place, a.all.Summary()}, B: comparedPlace{b.place, b.all.Summary()}, All: newComparedRates(a.all.Tasks, b.all.Tasks),
 	}
 	sharedA, sharedB := map[string]metrics.Attempts{}, map[string]metrics.Attempts{}
@@ -192,22 +192,22 @@ func compareSides(a, b *side, by grouping) comparison {
 		if attempts.Verified > 0 && other.Verified > 0 {
 			sharedA[task], sharedB[task] = attempts, other
 		}
-		c.Tasks = append(c.Tasks, comparedTask{task, a.kinds[task], attempts, other})
+		c.Tasks = append(c.Tasks, &comparedTask{task, a.kinds[task], attempts, other})
 		c.Flips.add(attempts, other)
 	}
-	slices.SortFunc(c.Tasks, func(x, y comparedTask) int { return strings.Compare(x.Task, y.Task) })
+	slices.SortFunc(c.Tasks, func(x, y *comparedTask) int { return strings.Compare(x.Task, y.Task) })
 	c.Flips.P = metrics.SignTest(c.Flips.OnlyA, c.Flips.OnlyB)
 	c.Shared = newComparedRates(sharedA, sharedB)
 	values := map[string]bool{}
 	for _, s := range []*side{a, b} {
 		for value := range s.by {
 			if !values[value] {
-				c.Kinds = append(c.Kinds, comparedKind{value, newComparedRates(a.by[value], b.by[value])})
+				c.Kinds = append(c.Kinds, &comparedKind{value, newComparedRates(a.by[value], b.by[value])})
 			}
 			values[value] = true
 		}
 	}
-	slices.SortFunc(c.Kinds, func(x, y comparedKind) int { return strings.Compare(x.Value, y.Value) })
+	slices.SortFunc(c.Kinds, func(x, y *comparedKind) int { return strings.Compare(x.Value, y.Value) })
 	return c
 }
 

@@ -30,7 +30,7 @@ func printComparison(w *screen, c comparison, all bool) {
 	}
 	if len(c.Kinds) > 0 && c.By != "" {
 		rows := [][]cell{}
-		slices.SortStableFunc(c.Kinds, func(x, y comparedKind) int { return y.Tasks - x.Tasks })
+		slices.SortStableFunc(c.Kinds, func(x, y *comparedKind) int { return y.Tasks - x.Tasks })
 		for _, k := range c.Kinds {
 			rows = append(rows, []cell{
 				{text: w.safe(k.Value)}, number("%d", k.Tasks), outOf(k.A.Attempts), {text: percent(k.A.Rate), number: true},
@@ -81,17 +81,17 @@ func printFlips(w *screen, c comparison, all bool) {
 	if n := c.Flips.OnlyA + c.Flips.OnlyB; n > 0 {
 		fmt.Fprintf(w, "sign test of %d against %d: p = %s\n", c.Flips.OnlyA, c.Flips.OnlyB, probability(c.Flips.P))
 	}
-	onlyA := func(t comparedTask) bool { return t.B.Verified > 0 && t.A.Resolved > 0 && t.B.Resolved == 0 }
-	onlyB := func(t comparedTask) bool { return t.A.Verified > 0 && t.B.Resolved > 0 && t.A.Resolved == 0 }
+	onlyA := func(t *comparedTask) bool { return t.B.Verified > 0 && t.A.Resolved > 0 && t.B.Resolved == 0 }
+	onlyB := func(t *comparedTask) bool { return t.A.Verified > 0 && t.B.Resolved > 0 && t.A.Resolved == 0 }
 	printTasks(w, "resolved only by A", c, all, onlyA)
 	printTasks(w, "resolved only by B", c, all, onlyB)
 	if all {
-		printTasks(w, "other tasks in both", c, all, func(t comparedTask) bool { return !onlyA(t) && !onlyB(t) })
+		printTasks(w, "other tasks in both", c, all, func(t *comparedTask) bool { return !onlyA(t) && !onlyB(t) })
 	}
 }
 
 // printTasks prints the tasks that show accepts.
-func printTasks(w *screen, title string, c comparison, all bool, show func(comparedTask) bool) {
+func printTasks(w *screen, title string, c comparison, all bool, show func(*comparedTask) bool) {
 	var rows [][]cell
 	for _, t := range c.Tasks {
 		if show(t) {

@@ -86,13 +86,13 @@ func (f *showFlags) check(c *cobra.Command, args []string) error {
 
 // showOne shows the episode with a name.
 func (f *showFlags) showOne(ctx context.Context, s *State, data *wire.Data, name string) error {
-	var found []sinks.Trajectory
+	var found []*sinks.Trajectory
 	for t, err := range data.Trajectories(ctx) {
 		if err != nil {
 			return Usage(err)
 		}
 		if e := t.Episode; matches(name, e.EpisodeID, e.InstanceID) || name == taskText(&e) {
-			found = append(found, t)
+			found = append(found, &t)
 		}
 	}
 	switch {
@@ -109,13 +109,13 @@ func (f *showFlags) showOne(ctx context.Context, s *State, data *wire.Data, name
 		}
 		return &Error{Code: ExitUsage, Try: shell("tracesmith", "show", data.Place), Err: err}
 	case len(found) > 1:
-		slices.SortStableFunc(found, func(a, b sinks.Trajectory) int { return int(a.Episode.Attempt) - int(b.Episode.Attempt) })
+		slices.SortStableFunc(found, func(a, b *sinks.Trajectory) int { return int(a.Episode.Attempt) - int(b.Episode.Attempt) })
 		fmt.Fprintf(s.Stderr, "%d episodes match %q; showing the first. Name one by its id or its attempt:\n", len(found), name)
 		for _, t := range found {
 			fmt.Fprintf(s.Stderr, "  %s  %s  %s\n", t.Episode.EpisodeID, taskText(&t.Episode), schemas.Value(t.Episode.Outcome))
 		}
 	}
-	if err := f.showEpisode(ctx, s, data, found[0]); err != nil {
+	if err := f.showEpisode(ctx, s, data, *found[0]); err != nil {
 		return err
 	}
 	effect := "the episode is complete"

@@ -55,7 +55,7 @@ type listed struct {
 // episodeList is what show prints of a place.
 type episodeList struct {
 	columns  []listColumn
-	episodes []listed
+	episodes []*listed
 	total    int // episodes of the place
 	unknown  int // episodes left out because a column that decides is null
 }
@@ -78,10 +78,10 @@ func (f *listFlags) load(ctx context.Context, data *wire.Data, asJSON bool) (*ep
 		return nil, Usage(fmt.Errorf("--limit %d: want 0 for all, or more", f.limit))
 	}
 	l := &episodeList{columns: columns}
-	if err := f.filter(ctx, data, l, func(e *schemas.EpisodeRow) listed { return newListed(e, columns, keys, asJSON) }); err != nil {
+	if err := f.filter(ctx, data, l, func(e *schemas.EpisodeRow) *listed { return newListed(e, columns, keys, asJSON) }); err != nil {
 		return nil, Usage(err)
 	}
-	slices.SortStableFunc(l.episodes, func(a, b listed) int {
+	slices.SortStableFunc(l.episodes, func(a, b *listed) int {
 		return cmp.Or(compareKeys(keys, a.sort, b.sort), strings.Compare(a.id, b.id))
 	})
 	if f.limit > 0 {
@@ -94,7 +94,7 @@ func (f *listFlags) load(ctx context.Context, data *wire.Data, asJSON bool) (*ep
 }
 
 // filter adds the episodes to l for which the expressions hold.
-func (f *listFlags) filter(ctx context.Context, data *wire.Data, l *episodeList, add func(*schemas.EpisodeRow) listed) error {
+func (f *listFlags) filter(ctx context.Context, data *wire.Data, l *episodeList, add func(*schemas.EpisodeRow) *listed) error {
 	if len(f.exprs) == 0 {
 		for e, err := range data.Episodes(ctx, false) {
 			if err != nil {
@@ -109,7 +109,7 @@ func (f *listFlags) filter(ctx context.Context, data *wire.Data, l *episodeList,
 	if err != nil {
 		return err
 	}
-	all := map[string]listed{}
+	all := map[string]*listed{}
 	result, err := recipe.Apply(ctx, func(ctx context.Context, steps bool) iter.Seq2[selection.Episode, error] {
 		return func(yield func(selection.Episode, error) bool) {
 			for e, err := range data.Episodes(ctx, steps) {
@@ -135,8 +135,8 @@ func (f *listFlags) filter(ctx context.Context, data *wire.Data, l *episodeList,
 	return nil
 }
 
-func newListed(e *schemas.EpisodeRow, columns []listColumn, keys []sortKey, asJSON bool) listed {
-	out := listed{id: e.EpisodeID}
+func newListed(e *schemas.EpisodeRow, columns []listColumn, keys []sortKey, asJSON bool) *listed {
+	out := &listed{id: e.EpisodeID}
 	for _, k := range keys {
 		out.sort = append(out.sort, k.column.order(e))
 	}
@@ -176,12 +176,12 @@ func (l *episodeList) dropEmpty() {
 	for _, i := range keep {
 		l.columns = append(l.columns, columns[i])
 	}
-	for k, e := range l.episodes {
+	for _, e := range l.episodes {
 		var cells []cell
 		for _, i := range keep {
 			cells = append(cells, e.cells[i])
 		}
-		l.episodes[k].cells = cells
+		e.cells = cells
 	}
 }
 
