@@ -29,8 +29,8 @@ func display(written string) []string {
 			switch rest[end] {
 			case 'A':
 				at -= n
-			case 'J': // the cursor is in the first column
-				lines = append(lines[:at], "")
+			case 'K': // the cursor is in the first column
+				lines[at] = ""
 			default:
 				panic("unexpected control code " + rest[:end+1])
 			}
@@ -50,6 +50,9 @@ func display(written string) []string {
 			lines[at] += written[:end]
 			written = written[end:]
 		}
+	}
+	for len(lines) > at+1 && lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
 	}
 	return lines
 }

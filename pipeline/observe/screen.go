@@ -76,10 +76,8 @@ func (s *Screen) erasure() string {
 			rows += (n - 1) / columns
 		}
 	}
-	if rows == 1 {
-		return "\r\x1b[J"
-	}
-	return fmt.Sprintf("\r\x1b[%dA\x1b[J", rows-1)
+	// Each row is cleared by itself: tmux adds what it clears from the top left corner to its history.
+	return "\r\x1b[2K" + strings.Repeat("\x1b[1A\x1b[2K", rows-1)
 }
 
 // truncate shortens a line so that it does not wrap, and leaves three columns free: the terminal
