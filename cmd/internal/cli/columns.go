@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
@@ -39,7 +40,7 @@ var shortColumns = []listColumn{
 			if e.CostUSD == nil {
 				return unknownText
 			}
-			return fmt.Sprintf("$%.4f", *e.CostUSD)
+			return observe.USD(*e.CostUSD)
 		},
 	},
 	{

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -224,7 +225,7 @@ func tagsOf(s *schemas.StepRow) []tag {
 		add(true, fmt.Sprintf("%s → %s tokens", grouped(schemas.Value(s.PromptTokens)), grouped(schemas.Value(s.CompletionTokens))), "plain",
 			fmt.Sprintf("prompt (%s cached) and reply (%s reasoning)", grouped(schemas.Value(s.CachedTokens)), grouped(schemas.Value(s.ReasoningTokens))))
 	}
-	add(s.CostUSD != nil && *s.CostUSD > 0, fmt.Sprintf("$%.4f", schemas.Value(s.CostUSD)), "plain", "cost of the model call")
+	add(s.CostUSD != nil && *s.CostUSD > 0, observe.USD(schemas.Value(s.CostUSD)), "plain", "cost of the model call")
 	add(s.LLMMS != nil, "model "+millis(schemas.Value(s.LLMMS)), "plain", "time of the model call")
 	add(s.EnvMS != nil && s.ToolName != nil, millis(schemas.Value(s.EnvMS)), "plain", "time of the call")
 	add(schemas.Value(s.ContextOp) != "" && schemas.Value(s.ContextOp) != "none", "history: "+schemas.Value(s.ContextOp), "plain", "how the prompt was shortened")

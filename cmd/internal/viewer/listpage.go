@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -209,8 +210,8 @@ func (p *place) view() placeView {
 	}
 	if s := p.status; s != nil && p.running() == nil {
 		v.Counts += fmt.Sprintf(" · %s: %s selected", s.Phase, grouped(int64(s.Selected)))
-		if s.Missing > 0 {
-			v.Counts += fmt.Sprintf(", %s missing: repeat the run command", grouped(int64(s.Missing)))
+		if left := s.Waiting + s.Running + s.Missing; left > 0 {
+			v.Counts += fmt.Sprintf(", %s without an outcome: repeat the run command", grouped(int64(left)))
 		}
 	}
 	if s := p.running(); s != nil {
@@ -259,7 +260,7 @@ func (e *entry) fill(v *lineView) {
 		v.Tokens = grouped(*r.SFTTokens)
 	}
 	if r.CostUSD != nil {
-		v.Cost = fmt.Sprintf("$%.4f", *r.CostUSD)
+		v.Cost = observe.USD(*r.CostUSD)
 	}
 	if r.WallMS != nil {
 		v.Wall = millis(*r.WallMS)

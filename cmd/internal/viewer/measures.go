@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
@@ -39,7 +40,7 @@ func facts(e *schemas.EpisodeRow) []param {
 			grouped(schemas.Value(e.CompletionTokens)), grouped(schemas.Value(e.ReasoningTokens))))
 	}
 	if e.CostUSD != nil {
-		add("Cost", fmt.Sprintf("$%.4f", *e.CostUSD))
+		add("Cost", observe.USD(*e.CostUSD))
 	}
 	if e.WallMS != nil {
 		add("Time", millis(*e.WallMS))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/DataDog/datadog-agent/pkg/template/html"
 
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -105,7 +106,7 @@ func newStatsPage(tally *publish.Tally) *statsPage {
 		}
 	}
 	if c := st.Cost; c.N > 0 {
-		money := func(usd float64) string { return fmt.Sprintf("$%.4f", usd) }
+		money := observe.USD
 		v.Spreads = append(v.Spreads, spreadRow{"cost", money(c.P50), money(c.P90), money(c.P99), money(c.Max)})
 	}
 	for _, table := range []struct {
