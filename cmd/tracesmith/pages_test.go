@@ -19,6 +19,7 @@ var substitutions = []struct{ command, kind, why string }{
 	{`^go (test|run) |^for i in `, "go", "these are tests and measurements of the repository"},
 	{`tracesmith mock --(from|cassettes) `, "help", "it needs an episode of a model, or a recording; mock.txtar and mock_from.txtar have them"},
 	{`tracesmith (mock|record) `, "serve", "it serves until it is interrupted"},
+	{`tracesmith view [^-]*$`, "serve", "it serves until it is interrupted; with --export it writes a file"},
 	{` --nats `, "help", "it needs a NATS cluster; fleet.txtar has one"},
 	{`--sandbox kubernetes`, "help", "it needs a Kubernetes cluster; kubernetes.txtar has one"},
 	{`tracesmith run -c openai .*=my-model`, "help", "it needs a model; the tutorial runs it with the mock server"},
@@ -98,6 +99,8 @@ tracesmith run -c quickstart
 mkdir -p bin runs tasks
 ln -s "$(command -v tracesmith)" bin/tracesmith
 cp -r out/quickstart/run runs/a
+id=$(tracesmith show runs/a --json | grep -o '"episode_id": *"[0-9a-f]*"' | cut -d'"' -f4 | head -n 1)
+printf '{"episode_id":"%s","mark":"keep","at":"2026-01-02T03:04:05Z"}\n' "$id" >runs/a/marks.jsonl
 cp -r out/quickstart/run runs/small
 cp -r out/quickstart/run runs/large
 cp -r `+root+`/env/tasks/sources/builtin/tasks/stockroom tasks/stockroom

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/DataDog/datadog-agent/pkg/template/html"
 
@@ -25,7 +26,9 @@ import (
 //go:embed templates/*.tmpl assets/*
 var files embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{"visible": visible}).ParseFS(files, "templates/*.tmpl"))
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{"visible": visible}).ParseFS(files, "templates/*.tmpl"))
+})
 
 // Opener opens a dataset or a run.
 type Opener func(context.Context) (*wire.Data, error)
@@ -165,7 +168,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, handle func(*http.
 
 func render(name string, data any) ([]byte, error) {
 	var out bytes.Buffer
-	if err := templates.ExecuteTemplate(&out, name+".tmpl", data); err != nil {
+	if err := templates().ExecuteTemplate(&out, name+".tmpl", data); err != nil {
 		return nil, fmt.Errorf("showing %s: %w", name, err)
 	}
 	return out.Bytes(), nil
