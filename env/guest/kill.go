@@ -10,6 +10,7 @@ import (
 const (
 	sweepTimeout = 900 * time.Millisecond
 	plainSweeps  = 3 // rounds in which sweep kills processes without stopping them first
+	emptySweeps  = 3 // rounds in a row in which sweep finds nothing after it has killed something
 )
 
 // spareNone is a spare function that spares no process.
@@ -17,8 +18,9 @@ func spareNone(process) bool { return false }
 
 // sweep kills all processes whose tag accept accepts, except those that spare accepts, and
 // repeats this until none is left. After plainSweeps rounds it stops the processes before it
-// kills them, because they fork faster than they die. It returns false if some processes are
-// left after sweepTimeout.
+// kills them, because they fork faster than they die. One round that finds nothing does not prove
+// that none is left: a process may fork after the kernel has listed the processes, and end before
+// it is read. It returns false if some processes are left after sweepTimeout.
 func sweep(accept func(uint64) bool, spare func(process) bool) bool {
 	end := time.Now().Add(sweepTimeout)
 	targets := func() []process {
@@ -30,12 +32,16 @@ func sweep(accept func(uint64) bool, spare func(process) bool) bool {
 		}
 		return out
 	}
-	pause := time.Millisecond
+	pause, empty := time.Millisecond, 0
 	for round := 0; time.Now().Before(end); round++ {
 		found := targets()
 		if len(found) == 0 {
-			return true
+			if empty++; round == 0 || empty == emptySweeps {
+				return true
+			}
+			continue
 		}
+		empty = 0
 		if round >= plainSweeps {
 			found = stopAll(found, targets, end)
 		}

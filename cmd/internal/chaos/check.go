@@ -335,7 +335,7 @@ func (t *trial) checkLeftovers(ctx context.Context) error {
 		checkUploads(t.dataset()),
 		checkFiles("left_file", t.run, func(rel string) bool {
 			top, _, _ := strings.Cut(rel, "/")
-			return !strings.HasPrefix(top, ".tracesmith-") && !slices.Contains([]string{"run.json", "run.lock", "status.json", "summary.json", "summary.md", "staging", "wire", "fleet"}, top)
+			return !strings.HasPrefix(top, ".tracesmith-") && !slices.Contains([]string{"run.json", "run.lock", "run.log", "tasks.json", "status.json", "summary.json", "summary.md", "staging", "wire", "fleet"}, top)
 		}),
 	)
 }
