@@ -30,7 +30,7 @@ func newView(s *State) *cobra.Command {
 			"debugger; training samples; statistics. The pages of a run follow it while it is\n" +
 			"in progress. The address is the only line on standard output.\n\n" +
 			"The viewer answers only this machine. If --listen names another address than\n" +
-			"loopback, the printed address contains a token without which nobody can read.\n\n" +
+			"loopback, readers need the token in the printed address.\n\n" +
 			"--export writes a file that needs neither a server nor a network, to share.",
 		Example: "  tracesmith view out/quickstart/dataset\n" +
 			"  tracesmith view runs/a runs/b -e 'outcome == \"limit\"'\n" +
@@ -73,7 +73,7 @@ func (f *viewFlags) run(c *cobra.Command, s *State, places []string) error {
 		return err
 	}
 	if token != "" {
-		fmt.Fprintln(s.Stderr, "warning: whoever has the token in this address can read these episodes; the connection is not encrypted")
+		fmt.Fprintln(s.Stderr, "warning: anyone who has this address can read these episodes; the connection is not encrypted")
 		separator := "?"
 		if strings.Contains(path, "?") {
 			separator = "&"
