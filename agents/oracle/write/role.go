@@ -72,7 +72,7 @@ func (n *Notes) decides(f Function, st Placed) string {
 		case first.tokens[0].is("break"):
 			return "whether the loop ends"
 		case first.tokens[0].is("continue"):
-			return "whether the loop goes on with the next value"
+			return "whether the loop continues with the next value"
 		case first.kind == returnStatement:
 			return fmt.Sprintf("whether `%s` returns in line %d", f.Name, first.Line)
 		case (first.kind == assignStatement || first.kind == updateStatement) && !strings.Contains(target, "`"):

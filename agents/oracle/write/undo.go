@@ -50,6 +50,9 @@ func (n *Notes) undoOptions() []Option {
 			m = say(fmt.Sprintf(n.words("`%s` still fails, so that was not the right change.", "That does not help: `%s` still fails."), f.ID), schemas.Claim{Kind: schemas.ClaimFails, Test: f.ID})
 		}
 	}
+	if o := n.last.Observation; o != nil && (o.TimedOut || o.IsError) { // the list of failing tests is not whole
+		m = say(n.words("With this change, the tests do not run to their end.", "The tests do not end with this change."))
+	}
 	if now := len(n.Failures); now > n.failed {
 		m = m.then(say(fmt.Sprintf("Now %d tests fail instead of %d.", now, n.failed), schemas.Claim{Kind: schemas.ClaimFails, Count: &now}))
 	}

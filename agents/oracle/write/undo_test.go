@@ -53,6 +53,12 @@ func TestUndo(t *testing.T) {
 	if o, ok := undo(); !ok || !strings.Contains(o.say.text, "`tests/test_p.py::test_f`") || strings.Contains(o.say.text, "still fails") {
 		t.Errorf("the followed test passes: %v %q", ok, o.say.text)
 	}
+	cut := step("eval", nil, "The tests did not finish in time and were stopped. The running test was tests/test_p.py::test_f.")
+	cut.Observation.TimedOut = true
+	steps = append(slices.Clone(steps[:len(steps)-1]), cut)
+	if o, ok := undo(); !ok || len(o.say.claims) > 0 || strings.Contains(o.say.text, "test_f") {
+		t.Errorf("the tests did not end: %v %q", ok, o.say.text)
+	}
 	steps = append(other, edit("    return a + 1"))
 	n := Read(&agents.Transcript{Steps: steps})
 	if n.Edits != 0 || !n.Undone || n.text(Place{"p.py", 2}) != "return a + 1" {

@@ -101,7 +101,7 @@ func (f *pagerFlags) command(s *State) *exec.Cmd {
 const noSuchCommand = 127
 
 // print calls text with a screen. On a terminal, what text writes goes through the pager. text must have no
-// other effect, because it is called again if there is no such pager.
+// other effect, because print calls it again if the pager does not exist.
 func (f *pagerFlags) print(s *State, text func(w *screen)) error {
 	w := newScreen(s)
 	direct := &stickyWriter{w: s.Stdout}
@@ -116,7 +116,7 @@ func (f *pagerFlags) print(s *State, text func(w *screen)) error {
 	return nil
 }
 
-// page calls text with the screen in the pager cmd. It returns false if there is no such pager.
+// page calls text with the screen in the pager cmd. It returns false if the pager does not exist.
 func page(s *State, cmd *exec.Cmd, w *screen, text func(w *screen)) bool {
 	in, err := cmd.StdinPipe()
 	if err != nil {
