@@ -68,7 +68,7 @@ func newImage(t *testing.T) *image {
 	}
 	m.command("mkfs.ext4", "-q", "-F", m.file)
 	m.mount()
-	t.Cleanup(func() { _ = exec.Command("umount", m.dir).Run() })
+	t.Cleanup(func() { m.command("umount", "--lazy", m.dir) }) // a process being forked holds the test's open files for a moment
 	return m
 }
 
@@ -87,7 +87,7 @@ func (m *image) mount() { m.t.Helper(); m.command("mount", "-o", "loop,commit=30
 // the old mount may stay alive for a while in the mount namespaces of other processes.
 func (m *image) remount() {
 	m.t.Helper()
-	m.command("umount", m.dir)
+	m.command("umount", "--lazy", m.dir)
 	m.command("cp", "--sparse=always", m.file, m.file+".after")
 	m.file += ".after"
 	m.mount()
