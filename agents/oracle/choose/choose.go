@@ -133,7 +133,7 @@ func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 	rank, isAim := c.aimAt(n, o.Place, o.Function.Name)
 	isAim = isAim && !c.isFruitless(n)
 	switch {
-	case o.Temporary != c.isOnce(n, o.Place, o.Function.Name) || n.WasStopped(o.Place) || n.Breaks >= maxBreaks || n.Missed >= maxMissed:
+	case o.Temporary != c.isOnce(n, o.Place, o.Function.Name) || n.WasStopped(o.Place) || n.Breaks >= maxBreaks || n.Missed >= maxMissed || isLooping(n):
 		return 0
 	case c.fixWasReached(n):
 		if isAim && !c.found && n.Runs() < maxRuns && c.provedAt(n) < 0 {

@@ -80,3 +80,20 @@ func TestChooseWhatToRead(t *testing.T) {
 		}
 	}
 }
+
+// In a loop whose breakpoint stays, running on to the end of the function stops at the same line again and again.
+func TestGiveUpInALoop(t *testing.T) {
+	c, err := New(schemas.PairedTrace{Test: "t", Path: []string{"p.py:f"}}, patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := write.Stop{Place: write.Place{File: "p.py", Line: 11}, Event: "line", Function: "f"}
+	n := &write.Notes{Stops: []write.Stop{stop, stop, stop, stop}}
+	if !c.isSearching(n, stop) {
+		t.Error("gives up too early")
+	}
+	n.Stops = append(n.Stops, stop)
+	if c.isSearching(n, stop) {
+		t.Error("runs on forever")
+	}
+}

@@ -12,13 +12,7 @@ import (
 // isEarly reports whether the stop comes before the one that the chooser wants: its hit is lower, the right change makes no
 // difference there, or the call has other arguments than the first one with a difference.
 func (c *Chooser) isEarly(n *write.Notes, stop write.Stop) bool {
-	visits := 0
-	for _, s := range n.Stops {
-		if s.Place == stop.Place && s.Event == "line" {
-			visits++
-		}
-	}
-	if c.isCaller(n, stop) || visits > maxVisits || c.provedAt(n) == len(n.Stops)-1 {
+	if c.isCaller(n, stop) || visits(n, stop.Place) > maxVisits || isLooping(n) || c.provedAt(n) == len(n.Stops)-1 {
 		return false
 	}
 	wanted := c.wantedHit(n, stop.Place, stop.Function)
@@ -32,6 +26,22 @@ func (c *Chooser) isEarly(n *write.Notes, stop write.Stop) bool {
 		return true
 	}
 	return stop.Condition == "" && stop.Hit > 0 && stop.Hit < wanted
+}
+
+// visits returns how often the program has stopped before a line.
+func visits(n *write.Notes, p write.Place) int {
+	count := 0
+	for _, s := range n.Stops {
+		if s.Place == p && s.Event == "line" {
+			count++
+		}
+	}
+	return count
+}
+
+// isLooping reports whether the program stops at a line again after the chooser has taken what it had there.
+func isLooping(n *write.Notes) bool {
+	return slices.ContainsFunc(n.Stops, func(s write.Stop) bool { return visits(n, s.Place) > maxVisits+1 })
 }
 
 // isFar reports whether the wanted hit comes so late that the breakpoint needs a condition on the change.

@@ -91,8 +91,6 @@ func (n *Notes) printedStrings(f Function, known []string) []string {
 // unquoted returns a string literal without its quotes.
 func unquoted(literal string) string { return strings.Trim(literal, `"'`) }
 
-func oneLine(expression string) string { return strings.Join(strings.Fields(expression), " ") }
-
 // lastStop returns the index of the last stop before a statement, or -1.
 func (n *Notes) lastStop(st Placed) int {
 	for i, stop := range slices.Backward(n.Stops) {

@@ -156,3 +156,19 @@ func FuzzVariants(f *testing.F) {
 		}
 	})
 }
+
+func TestOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"a['b'] + \\\n    c[d]":          "a['b'] + c[d]",
+		"f(\n    a,  # first\n    b\n)":  "f(a, b)",
+		"'a  b' +\\\n'c'":                "'a  b' + 'c'",
+		"  x  ":                          "x",
+		"[\"\"\"a\nb\\\nc\"\"\",\n 'd']": `["""a\nbc""", 'd']`,
+		"x if y\n  else z":               "x if y else z",
+		"len(a[\n 1:\n])  +  b":          "len(a[1:])  +  b",
+	} {
+		if got := oneLine(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}

@@ -180,3 +180,26 @@ func opening(tokens []token, i int) int {
 	}
 	return -1
 }
+
+// oneLine writes an expression of several lines as one line with the same value.
+func oneLine(expression string) string {
+	tokens, ok := tokenize(expression)
+	if !ok || !strings.Contains(expression, "\n") {
+		return strings.TrimSpace(expression)
+	}
+	var b strings.Builder
+	for i, t := range tokens {
+		if i > 0 {
+			last := tokens[i-1]
+			gap := expression[last.end:t.at]
+			switch {
+			case !strings.Contains(gap, "\n"):
+				b.WriteString(gap)
+			case last.nesting() < 1 && t.nesting() >= 0:
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteString(strings.NewReplacer("\\\n", "", "\n", `\n`).Replace(t.text))
+	}
+	return b.String()
+}
