@@ -173,6 +173,7 @@ const (
 	ShowRepr   = "repr"
 	ShowPretty = "pretty"
 	ShowString = "string"
+	ShowBrief  = "brief" // reprlib.repr, as pdb shows the value that a function returns
 )
 
 // TraceExpression is an expression, and how the debugger prints its value. The expression "return" is the value

@@ -37,7 +37,7 @@ self.assertEqual(text, "sum 8")`)
 				{Source: "total", Show: schemas.ShowRepr}, {Source: "[item + limit for item in items]", Show: schemas.ShowPretty}, {Source: "missing", Show: schemas.ShowRepr},
 				{Source: "items.clear()", Show: schemas.ShowRepr},
 			}},
-			{Kind: "return", File: "p.py", Line: 6, Expressions: []schemas.TraceExpression{{Source: "return", Show: schemas.ShowRepr}}},
+			{Kind: "return", File: "p.py", Line: 6, Expressions: []schemas.TraceExpression{{Source: "return", Show: schemas.ShowRepr}, {Source: "'a' * 99", Show: schemas.ShowBrief}}},
 			{Kind: "line", File: "p.py", Line: 6, Up: 1, Function: "report", Expressions: []schemas.TraceExpression{{Source: "items", Show: schemas.ShowString}}},
 			{Kind: "line", File: "p.py", Line: 2, Expressions: []schemas.TraceExpression{{Source: "all(iter(int, 1)) or [0 for _ in iter(int, 1)]", Show: schemas.ShowRepr}}},
 		}
@@ -65,6 +65,7 @@ self.assertEqual(text, "sum 8")`)
 			check(0, 4, 0, total[1])
 			check(0, 4, 1, "[6, 4, 8]")
 			check(1, 1, 0, total[1])
+			check(1, 1, 1, "'aaaaaaaaaaaa...aaaaaaaaaaaaa'")
 			check(2, 1, 0, "[3, 1, 5]")
 			if v := got[[2]int{0, 2}].Values; len(v) != 4 || v[2].Error != "NameError" {
 				t.Errorf("an unknown name: %+v", v)

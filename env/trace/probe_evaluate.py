@@ -1,5 +1,6 @@
 """Evaluates expressions at places of a run, as a debugger would that stops there."""
 import pprint
+import reprlib
 import select
 import signal
 import time
@@ -82,7 +83,7 @@ class Evaluate(Steps):
                 scope = dict(frame.f_globals)
                 scope.update(frame.f_locals)
                 value = eval(compile(expression["source"], "<expression>", "eval"), scope)
-            text = {"repr": repr, "string": str, "pretty": pprint.pformat}[expression["show"]](value)
+            text = {"repr": repr, "string": str, "pretty": pprint.pformat, "brief": reprlib.repr}[expression["show"]](value)
             return [text[:self.TEXT], self.formatter.text(value), ""]
         except BaseException as error:
             return ["", "", typename(type(error))]

@@ -11,6 +11,11 @@ func stopped(output string) string {
 	return "> calc.py(3)total()\n-> return x\n" + output + "\nCurrent frame: calc.py:3 in total\n  3  ->\t    return x"
 }
 
+// returned is a step at whose end total returns a value.
+func returned(value string) call {
+	return pdb("r", "--Return--\n> calc.py(3)total()->"+value+"\n-> return x\nCurrent frame: calc.py:3 in total")
+}
+
 // runs returns a function that replies to queries: at each hit, the value of each expression in a version.
 func runs(t *testing.T, values func(fixed bool, hit int, source string) (text string)) Evaluate {
 	return func(fixed bool, queries []schemas.TraceQuery) ([]schemas.TraceReply, error) {
@@ -26,6 +31,9 @@ func runs(t *testing.T, values func(fixed bool, hit int, source string) (text st
 				r := schemas.TraceReply{Query: i, Hit: hit}
 				for _, e := range q.Expressions {
 					text := values(fixed, hit, e.Source)
+					if e.Source == "return" && e.Show != schemas.ShowBrief {
+						t.Errorf("the debugger abbreviates what a function returns, and the query asks for %s", e.Show)
+					}
 					r.Values = append(r.Values, schemas.TraceText{Text: text, Print: text})
 				}
 				out = append(out, r)
@@ -39,7 +47,7 @@ func runs(t *testing.T, values func(fixed bool, hit int, source string) (text st
 func comparedPair() schemas.PairedTrace {
 	return schemas.PairedTrace{
 		Test: "test_t.py::test_f", Executed: []string{"calc.py:total", "calc.py:parse", "test_t.py:test_f"},
-		Matches: []schemas.TraceMatch{{Kind: "line", File: "calc.py", Line: 3, FixedLine: 4, Hits: [][3]int{{1, 2, 1}}}},
+		Matches: []schemas.TraceMatch{{Kind: "line", File: "calc.py", Line: 3, FixedLine: 4, Hits: [][3]int{{1, 2, 1}}}, {Kind: "return", File: "calc.py", Line: 3, FixedLine: 4, Hits: [][3]int{{1, 3, 1}}}},
 		Stops:   []schemas.TracedLines{{File: "calc.py", Function: "total", Line: 3, Hits: [2]int{1, 3}, Missing: [][2]int{{3, 3}}}},
 		D0:      &schemas.TracePoint{File: "calc.py", Function: "total", Vars: []schemas.TraceValue{{Name: "x"}, {Name: "y"}, {Name: "other", Buggy: "20", Fixed: "21"}}},
 		Causes:  []schemas.TraceCause{{File: "calc.py", Function: "total", Vars: []string{"x"}, Method: schemas.CauseValue, Verdict: schemas.CauseSufficient}},
@@ -52,6 +60,8 @@ func valueOf(fixed bool, hit int, source string) string {
 	switch {
 	case source == "same":
 		return "'s'"
+	case source == "return":
+		return map[bool]string{false: "[1, 2, 3, 4, 5, 6, ...]", true: "[2, 2, 3, 4, 5, 6, ...]"}[fixed]
 	case source == "hit":
 		return string(rune('0' + hit))
 	case fixed && hit == 2:
@@ -86,7 +96,9 @@ func TestCompare(t *testing.T) {
 		"the message of another test": {[]call{
 			{tool: "eval", answer: "____ test_f ____\n\nE       assert 3 == 2\n\n____ test_g ____\n\nE       assert 20 == 2\n\n2 failed"}, pdb("c ;; p x", stopped("20")),
 		}, yes},
-		"a longer word in error messages": {[]call{{tool: "eval", answer: "____ test_f ____\n\nE       assert 120 == 2.20\n\n1 failed"}, pdb("c ;; p x", stopped("20"))}, yes},
+		"an error message has shown the whole value": {[]call{{tool: "eval", answer: "____ test_f ____\n\nE       assert [1, 2, 3, 4, 5, 6, 7, 8] == 2\n\n1 failed"}, returned("[1, 2, 3, 4, 5, 6, ...]")}, no},
+		"an abbreviated value":                       {[]call{fails, returned("[1, 2, 3, 4, 5, 6, ...]")}, yes},
+		"a longer word in error messages":            {[]call{{tool: "eval", answer: "____ test_f ____\n\nE       assert 120 == 2.20\n\n1 failed"}, pdb("c ;; p x", stopped("20"))}, yes},
 	} {
 		e, err := Compare(recordOf(rowsOf(t, c.calls...), "/testbed"), pair, evaluate)
 		if err != nil {

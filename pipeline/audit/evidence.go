@@ -93,13 +93,29 @@ func (e *Evidence) isInTestOutput(value string, step int) bool {
 		}
 		for _, t := range results {
 			for _, line := range append(t.Details, t.Message) {
-				if hasToken(strings.Join(strings.Fields(line), " "), text) {
+				if hasValue(strings.Join(strings.Fields(line), " "), text) {
 					return true
 				}
 			}
 		}
 	}
 	return false
+}
+
+// hasValue reports whether a text contains a value, of which reprlib may have left out parts.
+func hasValue(text, value string) bool {
+	parts := strings.Split(value, "...")
+	if len(parts) == 1 {
+		return hasToken(text, value)
+	}
+	for _, part := range parts {
+		i := strings.Index(text, part)
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(part):]
+	}
+	return true
 }
 
 // hasToken reports whether a text contains another one, and not as a part of a longer word.
