@@ -105,7 +105,7 @@ func (e *Evidence) queries() (queries []schemas.TraceQuery, groups [][]int) {
 func expressionOf(v Value) schemas.TraceExpression {
 	show := schemas.ShowRepr
 	switch {
-	case v.Expression == "return" && !strings.HasPrefix(v.Command, "ret") && !strings.HasPrefix(v.Command, "rv"):
+	case v.Expression == "return" && v.Command != "retval" && v.Command != "rv":
 		show = schemas.ShowBrief
 	case strings.HasPrefix(v.Command, "pp ") || strings.HasPrefix(v.Command, "pp("):
 		show = schemas.ShowPretty
