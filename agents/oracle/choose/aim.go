@@ -288,14 +288,37 @@ func (c *Chooser) aimsOf(stop write.Stop) []aim {
 	return out
 }
 
-// mayBe reports whether a printed value can be that of a variable of an aim. The trace has cut long values.
+// mayBe reports whether a printed value can be that of a variable of an aim.
 func (a aim) mayBe(name, text string) bool {
 	for _, v := range a.vars {
 		if v.Name == name {
-			return !isLiteral(v.Buggy) || !isLiteral(text) || unquoted(v.Buggy) == unquoted(text)
+			return mayBe(v.Buggy, text)
 		}
 	}
 	return false
+}
+
+// maxTraced is the length at which the trace cuts a value. It appends a fingerprint.
+const maxTraced = 160
+
+// mayBe reports whether a value that the trace describes can be the one that was printed. Printing an object shows only
+// its type and address, which do not differ.
+func mayBe(traced, printed string) bool {
+	if isLiteral(traced) && isLiteral(printed) {
+		return unquoted(traced) == unquoted(printed)
+	}
+	if isObject := strings.HasPrefix(printed, "<") && strings.Contains(printed, " at 0x"); isObject || traced == "" || printed == "" {
+		return false
+	}
+	if traced[0] != printed[0] || !strings.ContainsAny(traced[:1], "[({") || strings.Contains(printed, "...") {
+		return true
+	}
+	isCut := len(traced) > maxTraced
+	if isCut {
+		traced = traced[:maxTraced]
+	}
+	isPlain := !strings.Contains(traced, " of ") && !strings.Contains(traced, "...") && !strings.Contains(traced, "=") && (traced[0] != '{' || strings.Contains(traced, ": "))
+	return !isPlain || traced == printed || isCut && strings.HasPrefix(printed, traced)
 }
 
 // endDiffers reports whether the end of a function shows a value that differs and that the failing test has not reported: a

@@ -1,6 +1,7 @@
 package choose
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -95,5 +96,23 @@ func TestGiveUpInALoop(t *testing.T) {
 	n.Stops = append(n.Stops, stop)
 	if c.isSearching(n, stop) {
 		t.Error("runs on forever")
+	}
+}
+
+func TestMayBe(t *testing.T) {
+	long := "[" + strings.Repeat("1, ", 60) + "1]"
+	for _, c := range []struct {
+		traced, printed string
+		want            bool
+	}{
+		{"3", "3", true}, {"3", "4", false}, {"'a'", `"a"`, true},
+		{"[1, 2]", "[1, 2]", true}, {"[1, 2]", "[1, 3]", false}, {"[1, 2, 3, 4, 5, 6, 7]", "[1, 2, 3, 4, 5, 6, ...]", true}, {"{'a': 1}", "{'a': 2}", false},
+		{"{1, 2}", "{2, 1}", true}, {"[list of 3]", "[[[[1, 2, 3]]]]", true},
+		{long[:maxTraced] + "#0123456789abcdef", long, true}, {long[:maxTraced] + "#0123456789abcdef", "[1, 2]", false},
+		{"Cart(total=3)", "<shop.Cart object at 0x7f00>", false}, {"Cart(total=3)", "Cart(3)", true},
+	} {
+		if got := mayBe(c.traced, c.printed); got != c.want {
+			t.Errorf("%s printed as %s: got %v", c.traced, c.printed, got)
+		}
 	}
 }
