@@ -198,6 +198,7 @@ type TraceQuery struct {
 type TraceReply struct {
 	Query  int // index
 	Hit    int
+	Depth  int // frames on the stack
 	Values []TraceText
 }
 

@@ -66,6 +66,9 @@ self.assertEqual(text, "sum 8")`)
 			check(0, 4, 1, "[6, 4, 8]")
 			check(1, 1, 0, total[1])
 			check(1, 1, 1, "'aaaaaaaaaaaa...aaaaaaaaaaaaa'")
+			if a, b := got[[2]int{0, 2}].Depth, got[[2]int{1, 1}].Depth; a == 0 || a != b {
+				t.Errorf("%d and %d frames in the same call", a, b)
+			}
 			check(2, 1, 0, "[3, 1, 5]")
 			if v := got[[2]int{0, 2}].Values; len(v) != 4 || v[2].Error != "NameError" {
 				t.Errorf("an unknown name: %+v", v)

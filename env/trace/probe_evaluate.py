@@ -36,6 +36,9 @@ class Evaluate(Steps):
     def ask(self, queries, hit, frame, arg):
         """Evaluates in a child process, which cannot change the run."""
         reader, writer = os.pipe()
+        depth, above = 0, frame
+        while above is not None:
+            depth, above = depth + 1, above.f_back
         pid = os.fork()
         if pid == 0:
             try:
@@ -46,7 +49,7 @@ class Evaluate(Steps):
                     os.dup2(null, number)
                 for q in queries:
                     values = [self.shown(x, q, frame, arg) for x in q["expressions"]]
-                    line = self.out.encode(["reply", q["number"], hit, values]).encode() + b"\n"
+                    line = self.out.encode(["reply", q["number"], hit, values, depth]).encode() + b"\n"
                     while line:
                         line = line[os.write(writer, line):]
             finally:

@@ -127,10 +127,16 @@ func (e *Evidence) judge(queries []schemas.TraceQuery, groups [][]int, buggy []s
 	}
 	var asked []schemas.TraceQuery
 	var places []place
+	at := map[int]int{} // the reply of a stop, if it is known which one it is
 	missing := make([]bool, len(queries))
 	unmatched := make([]bool, len(queries)) // some hit that fits cannot be compared
 	for i, q := range queries {
-		for _, reply := range e.fitting(i, q, groups[i], buggy) {
+		fitting := e.fitting(i, q, groups[i], buggy, at)
+		if len(fitting) == 1 {
+			at[e.record.Values[groups[i][0]].Stop] = fitting[0]
+		}
+		for _, n := range fitting {
+			reply := buggy[n]
 			line, hit, ok, isMissing := e.pair.Match(q.Kind, q.File, q.Line, reply.Hit)
 			switch {
 			case ok:
@@ -181,12 +187,17 @@ func (e *Evidence) judge(queries []schemas.TraceQuery, groups [][]int, buggy []s
 	return nil
 }
 
-// fitting returns the replies of the buggy run in which most values are those that the debugger printed.
-func (e *Evidence) fitting(query int, q schemas.TraceQuery, group []int, replies []schemas.TraceReply) []schemas.TraceReply {
-	var out []schemas.TraceReply
+// sameFrame holds the debugger commands that stop in the same frame, at the first line that fits.
+var sameFrame = []string{"n", "next", "unt", "until", "r", "return"}
+
+// fitting returns the indexes of the replies of the buggy run in which most values are those that the debugger printed. at has
+// the reply of earlier stops.
+func (e *Evidence) fitting(query int, q schemas.TraceQuery, group []int, replies []schemas.TraceReply, at map[int]int) []int {
+	var out []int
 	best := 1
-	stop := e.record.Stops[e.record.Values[group[0]].Stop]
-	for _, reply := range replies {
+	index := e.record.Values[group[0]].Stop
+	stop := e.record.Stops[index]
+	for i, reply := range replies {
 		if reply.Query != query {
 			continue
 		}
@@ -200,12 +211,16 @@ func (e *Evidence) fitting(query int, q schemas.TraceQuery, group []int, replies
 			best, out = n, nil
 		}
 		if n == best {
-			out = append(out, reply)
+			out = append(out, i)
 		}
 	}
-	for _, reply := range out {
-		if reply.Hit == stop.Hit && q.Kind == "line" && strings.Contains(stop.Command, e.pair.Test) {
-			return []schemas.TraceReply{reply}
+	word, _, _ := strings.Cut(stop.By, " ")
+	before, isKnown := at[index-1]
+	isStep := isKnown && stop.Hit == 0 && slices.Contains(sameFrame, word) && e.record.Stops[index-1].Run == stop.Run
+	for _, i := range out {
+		isHit := replies[i].Hit == stop.Hit && q.Kind == "line" && strings.Contains(stop.Command, e.pair.Test)
+		if isHit || isStep && i > before && replies[i].Depth == replies[before].Depth {
+			return []int{i}
 		}
 	}
 	return out

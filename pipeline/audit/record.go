@@ -43,6 +43,7 @@ type Stop struct {
 	// Run numbers the runs of the program from 1, and Command starts it.
 	Run     int
 	Command string
+	By      string // the debugger command that ran the program to the stop
 }
 
 // Value is a value that the debugger printed. Several values that a command prints, such as a tuple, the
@@ -175,7 +176,7 @@ func (r *Record) debug(row *schemas.StepRow, read *metrics.Reading) {
 				item.Text = "" // pdb shows None if an error ends the function
 			}
 			r.Stops = append(r.Stops, Stop{Step: step, File: r.Relative(item.File), Line: item.Line, Function: item.Function,
-				Event: item.Event, Returns: item.Text, Run: s.run, Command: s.command})
+				Event: item.Event, Returns: item.Text, Run: s.run, Command: s.command, By: item.Command})
 			s.stop, s.up = len(r.Stops)-1, 0
 			s.frame = Frame{File: r.Stops[s.stop].File, Function: item.Function}
 			if item.Text != "" {

@@ -42,7 +42,7 @@ func (n *Notes) printable(f Function, stop Stop) []string {
 		}
 	}
 	for _, st := range statements {
-		if st.Line <= stop.Line {
+		if st.Line <= stop.Line || stop.Event == "return" {
 			for _, chain := range chains(st.tokens, st.text) {
 				add(oneLine(chain))
 			}

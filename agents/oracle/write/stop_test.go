@@ -146,3 +146,13 @@ func TestUntilStopsElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// When a function returns, what its other branch would have changed can be printed.
+func TestPrintableAtAReturn(t *testing.T) {
+	n := &Notes{Test: &Failure{}, source: *program(1, "def add(self, x):\n    if x in self:\n        self.elements.append(x)"), paused: true}
+	f := n.Functions()[0]
+	stop := Stop{Place: Place{"p.py", 2}, Function: "add", Event: "return", Returns: "None"}
+	if got := n.printable(f, stop); !slices.Contains(got, "self.elements") {
+		t.Errorf("%q", got)
+	}
+}
