@@ -15,6 +15,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// Result is the data that the record of a done job holds about its episode.
+type Result struct {
+	Outcome string  `json:"outcome"`
+	CostUSD float64 `json:"cost_usd"` // price of its answered model calls
+}
+
 // StagedEpisode is the episode of a job after staging.
 type StagedEpisode struct {
 	Episode observe.Episode
@@ -123,10 +129,11 @@ func (b *Batch) HasTask(id string) bool {
 // Key returns the random key that identifies the run directory even if it is moved.
 func (b *Batch) Key() string { return b.dir.Info.Key }
 
-// AnnounceStart tells the observer that the run starts.
-func (b *Batch) AnnounceStart() {
+// AnnounceStart tells the observer that the run starts. workers is how many jobs this process
+// executes at once; 0: other processes execute them.
+func (b *Batch) AnnounceStart(workers int) {
 	b.Deps.Observer.RunStarted(observe.Start{
-		RunID: b.RunID, RunDir: b.Config.RunDir, Selected: b.Selected(), Reused: len(b.episodes), ToDo: len(b.ToDo), Workers: b.Config.Workers,
+		RunID: b.RunID, RunDir: b.Config.RunDir, Selected: b.Selected(), Reused: len(b.episodes), ToDo: len(b.ToDo), Workers: workers,
 		Activities: b.Activities, CallTimeout: b.Config.CallTimeout,
 	})
 }
@@ -168,6 +175,17 @@ func (b *Batch) Has(episode string) bool {
 	defer b.mu.Unlock()
 	_, ok := b.episodes[episode]
 	return ok
+}
+
+// Outcomes counts the episodes that have a result, by outcome.
+func (b *Batch) Outcomes() map[string]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := map[string]int{}
+	for _, e := range b.episodes {
+		n[e.Outcome]++
+	}
+	return n
 }
 
 // Reused returns the number of reused episodes.

@@ -10,7 +10,7 @@ import (
 type Start struct {
 	RunID, RunDir          string
 	Selected, Reused, ToDo int
-	Workers                int
+	Workers                int           // jobs that this process executes at once; 0: other processes do
 	Activities             *Activities   // what the jobs do; nil: unknown
 	CallTimeout            time.Duration // time limit of a model call; 0: unknown
 }

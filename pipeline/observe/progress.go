@@ -41,8 +41,12 @@ func (p *progress) begin(s Start) string {
 	if s.Selected == 0 { // a worker on a cluster does not know the number of jobs
 		return fmt.Sprintf("run %s: joined with %s, staging in %s", s.RunID, plural(s.Workers, "slot"), s.RunDir)
 	}
+	where := "the workers of the cluster"
+	if s.Workers > 0 {
+		where = plural(s.Workers, "worker")
+	}
 	return fmt.Sprintf("run %s: %s selected, %s reused, %s to run on %s, in %s",
-		s.RunID, Number(s.Selected), Number(s.Reused), Number(s.ToDo), plural(s.Workers, "worker"), s.RunDir)
+		s.RunID, Number(s.Selected), Number(s.Reused), Number(s.ToDo), where, s.RunDir)
 }
 
 // tickEvery calls do at an interval until stopTicks is called.

@@ -29,6 +29,7 @@ import (
 type RunOptions struct {
 	Fresh            bool
 	Retry            []string
+	RunID            string          // on a worker, the ID of the run; "": that of the run directory, or a new one
 	Cluster          *engine.Conn    // where workers of other processes take the jobs; nil: this process executes them
 	Drain            <-chan struct{} // see pipeline.Deps.Drain
 	Command          []string
@@ -153,22 +154,22 @@ func (r *Run) Episodes(ctx context.Context) ([]string, error) {
 // runID returns the id of the run, from which the ids of its episodes derive. A run that
 // stages in its own directory has a random id, so that the same configuration in two
 // directories makes different episodes, which can be published together. With a cluster
-// or a configured staging location, the id depends only on plan, a hash of the agent and
-// the tasks, so that the same command resumes the same run on every machine.
+// or a configured staging location, the id of a new directory depends only on plan, a hash of
+// the agent and the tasks, so that the same command resumes the same run on every machine.
 func (r *Run) runID(plan string) string {
 	r.idOnce.Do(func() {
 		const digits = 8
 		name := r.cfg.Run.Name + "-"
-		r.id = name + plan[:digits]
-		if r.opt.Cluster != nil {
+		if r.id = r.opt.RunID; r.id != "" {
 			return
 		}
+		r.id = name + plan[:digits]
 		info, err := rundir.ReadInfo(r.cfg.Run.Dir)
 		if err == nil && !r.opt.Fresh && len(info.RunID) == len(name)+digits && strings.HasPrefix(info.RunID, name) {
 			r.id = info.RunID
 			return
 		}
-		if r.cfg.Run.Staging != "" {
+		if r.cfg.Run.Staging != "" || r.opt.Cluster != nil {
 			return
 		}
 		r.id = name + schemas.ShortHash([]any{plan, rand.Text()})[:digits]
