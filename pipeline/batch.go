@@ -132,10 +132,15 @@ func (b *Batch) Key() string { return b.dir.Info.Key }
 // AnnounceStart tells the observer that the run starts. workers is how many jobs this process
 // executes at once; 0: other processes execute them.
 func (b *Batch) AnnounceStart(workers int) {
-	b.Deps.Observer.RunStarted(observe.Start{
+	s := observe.Start{
 		RunID: b.RunID, RunDir: b.Config.RunDir, Selected: b.Selected(), Reused: len(b.episodes), ToDo: len(b.ToDo), Workers: workers,
 		Activities: b.Activities, CallTimeout: b.Config.CallTimeout,
-	})
+	}
+	if workers > 0 {
+		s.CostLimit, s.Endpoints = b.Config.MaxCost, b.Deps.Endpoints
+		s.Calls = func() schemas.Calls { calls, _ := b.Ledger.Totals(); return calls }
+	}
+	b.Deps.Observer.RunStarted(s)
 }
 
 // AnnounceJoin tells the observer that this process starts to execute jobs of a run that another

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -206,7 +207,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 		}, pipeline.Deps{
 			Drain: r.opt.Drain, Clock: r.opt.Clock,
 			Source: r.Bench.Source, NewEnv: r.NewEnv, NewPolicy: r.Agent.Policy, Verifier: r.Bench, Baseline: r.Baseline, Pairs: r.Bench.Pairs(),
-			Preflight: r.preflight, Hooks: r.opt.Hooks, Staging: staging, Observer: r.observer(),
+			Preflight: r.preflight, Hooks: r.opt.Hooks, Staging: staging, Observer: r.observer(), Endpoints: r.endpoints,
 		}, nil
 }
 
@@ -228,6 +229,22 @@ func (r *Run) callTimeout() time.Duration {
 		return 0
 	}
 	return r.cfg.LLM.Timeout
+}
+
+// endpoints returns the state of the model servers.
+func (r *Run) endpoints() (out []observe.Endpoint) {
+	for _, s := range r.Agent.servers {
+		for i, e := range s.llm.AllEndpoints() {
+			now := s.parts[i].pace.State()
+			_, place, _ := strings.Cut(e.BaseURL, "://")
+			one := observe.Endpoint{Name: strings.TrimSpace(s.llm.Model + " " + place), Running: now.Running, Refused: now.Refused, Pause: now.Pause}
+			if !math.IsInf(now.Parallel, 1) {
+				one.Limit = int(now.Parallel)
+			}
+			out = append(out, one)
+		}
+	}
+	return out
 }
 
 // reap removes what killed processes left behind, even if no job is left: the last
