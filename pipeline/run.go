@@ -30,13 +30,9 @@ func (b *Batch) run(ctx context.Context) error {
 	if err := b.Reuse(ctx); err != nil {
 		return err
 	}
-	outcomes := map[string]int{}
-	for _, e := range b.episodes {
-		outcomes[e.Outcome]++
-	}
 	b.status = rundir.NewStatusFile(b.dir, rundir.Begin{
-		Selected: b.Selected(), Reused: len(b.episodes), Staged: b.staged, Slots: b.Config.Workers, Outcomes: outcomes,
-		CallTimeout: b.Config.CallTimeout, Activities: b.Activities, Spent: b.spent,
+		Selected: b.Selected(), Reused: len(b.episodes), Staged: b.staged, Slots: b.Config.Workers, Outcomes: b.Outcomes(),
+		CallTimeout: b.Config.CallTimeout, Activities: b.Activities, Spent: b.Spent,
 	}, b.Deps.Observer, b.Deps.Log)
 	b.Deps.Observer = b.status
 	if len(b.ToDo) > 0 {
@@ -47,15 +43,15 @@ func (b *Batch) run(ctx context.Context) error {
 			return err
 		}
 	}
-	b.AnnounceStart()
+	b.AnnounceStart(b.Config.Workers)
 	if len(b.ToDo) == 0 {
 		return nil
 	}
 	return b.work(ctx)
 }
 
-// spent returns the price of all answered model calls of the run.
-func (b *Batch) spent() float64 {
+// Spent returns the price of all answered model calls of the run, in USD.
+func (b *Batch) Spent() float64 {
 	calls, _ := b.Ledger.Totals()
 	return calls.CostUSD
 }

@@ -54,11 +54,14 @@ func TestRunShowsItsWorkersOnATerminal(t *testing.T) {
 			shown.WriteByte(c)
 		}
 	}
-	readUntil("    stockroom#0  turn 2/40  last listdir  waits for model ")
+	readUntil("░░░░  0/1 done, 1 running, ")
+	readUntil("    stockroom#0  turn 2/40  last listdir  ")
+	readUntil("  m 127.0.0.1:")
+	readUntil(": 1 call running")
 	status := ""
 	wait(t, "the status shows the running episode", func() bool {
 		_, status = tracesmith(t, "tracesmith", "status", filepath.Join(dir, "run"))
-		return strings.Contains(status, "\n  stockroom#0  2/40  ") && strings.Contains(status, "  waits for model  ")
+		return strings.Contains(status, "\n    stockroom#0  turn 2/40  last listdir  ") && strings.Contains(status, "  waits for model ")
 	})
 	for _, want := range []string{"working, last sign of life ", "1 selected = 0 reused + 0 ran + 1 running + 0 waiting + 0 missing\n"} {
 		if !strings.Contains(status, want) {
@@ -66,10 +69,10 @@ func TestRunShowsItsWorkersOnATerminal(t *testing.T) {
 		}
 	}
 	write(t, tty, "\x03") // Ctrl-C
-	readUntil("\x1b[2Kstopping: running episodes finish, no new ones start (interrupt again to cancel\r\n    them)\r\n")
+	readUntil("\x1b[J\rstopping: running episodes finish, no new ones start (interrupt again to cancel\r\n    them)\r\n")
 	readUntil("  0/1 done, stopping, 1 under way, ")
 	write(t, tty, "\x03")
-	readUntil("\x1b[2Kcanceling running episodes: closing sandboxes (interrupt again to stop at once)\r\n")
+	readUntil("\x1b[J\rcanceling running episodes: closing sandboxes (interrupt again to stop at once)\r\n")
 	readUntil("INTERRUPTED in")
 	readUntil("1 cancelled")
 	_ = cmd.Wait() // the exit code is checked below

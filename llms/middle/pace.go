@@ -44,6 +44,7 @@ type Pace struct {
 	answers     int       // since parallel last changed
 	cooldownEnd time.Time // parallel is not decreased before this time
 	pauseEnd    time.Time // no call starts before this time
+	refused     int       // calls
 }
 
 // NewPace returns a Pace with full buckets.
@@ -128,6 +129,7 @@ func (p *Pace) adapt(err error) {
 			}
 		}
 	case failed && (e.Class == llms.ClassRateLimit || e.Class == llms.ClassConcurrency):
+		p.refused++
 		// If there were too many concurrent calls, fewer calls suffice; a pause is not needed.
 		if until := now.Add(min(e.RetryAfter, maxPause)); e.Class == llms.ClassRateLimit && until.After(p.pauseEnd) {
 			p.pauseEnd = until
@@ -140,11 +142,19 @@ func (p *Pace) adapt(err error) {
 	}
 }
 
-// Parallel returns the current limit of concurrent calls, +Inf if there is none.
-func (p *Pace) Parallel() float64 {
+// PaceState is the state of a Pace at one moment.
+type PaceState struct {
+	Running  int           // calls
+	Parallel float64       // current limit of concurrent calls, +Inf if there is none
+	Refused  int           // calls that the server refused because of its rate limits
+	Pause    time.Duration // no call starts during this time
+}
+
+// State returns the current state.
+func (p *Pace) State() PaceState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.parallel
+	return PaceState{p.running, p.parallel, p.refused, max(0, time.Until(p.pauseEnd))}
 }
 
 // bucket refills by rate units per second. A call that needs more than its size waits until

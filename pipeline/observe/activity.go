@@ -39,6 +39,8 @@ type Running struct {
 	Doing     Doing     `json:"doing"`
 	Detail    string    `json:"detail,omitempty"` // name of the running tool, or why a call is repeated
 	Since     time.Time `json:"since"`            // when Doing began
+	Tokens    int64     `json:"tokens,omitempty"` // of the prompts and answers of its model calls
+	CostUSD   float64   `json:"cost_usd,omitempty"`
 }
 
 // Retrying describes a job that failed and waits for its next try.
@@ -55,6 +57,7 @@ type Activity struct {
 	Retrying []Retrying `json:"retrying"`           // the next one first
 	Stopping bool       `json:"stopping,omitempty"` // no new jobs start
 	Canceled bool       `json:"canceled,omitempty"` // the running jobs are being canceled
+	Idle     bool       `json:"idle,omitempty"`     // no worker of a cluster has joined the run
 }
 
 // Activities follows what the jobs of a process do. It is safe for concurrent use.
@@ -64,6 +67,7 @@ type Activities struct {
 	retrying map[string]Retrying
 	stopping bool
 	canceled bool
+	idle     bool
 }
 
 // NewActivities returns an Activities without jobs.
@@ -92,6 +96,14 @@ func (a *Activities) Set(episode string, doing Doing, detail string) {
 		}
 	})
 }
+
+// SetCalls sets the model calls that a running job has made.
+func (a *Activities) SetCalls(episode string, c schemas.Calls) {
+	a.update(episode, func(r *Running) { r.Tokens, r.CostUSD = c.Prompt+c.Completion, c.CostUSD })
+}
+
+// Replace replaces what is known about a job that another process executes.
+func (a *Activities) Replace(r Running) { a.update(r.EpisodeID, func(old *Running) { *old = r }) }
 
 // SetTurn sets the number of the turn that the agent of a running job begins, from 1.
 func (a *Activities) SetTurn(episode string, turn int) {
@@ -138,11 +150,18 @@ func (a *Activities) Stop(canceled bool) {
 	a.stopping, a.canceled = true, a.canceled || canceled
 }
 
+// SetIdle records whether a run on a cluster has no workers.
+func (a *Activities) SetIdle(idle bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.idle = idle
+}
+
 // Now returns what the jobs do at this moment.
 func (a *Activities) Now() Activity {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := Activity{Running: []Running{}, Retrying: []Retrying{}, Stopping: a.stopping, Canceled: a.canceled}
+	now := Activity{Running: []Running{}, Retrying: []Retrying{}, Stopping: a.stopping, Canceled: a.canceled, Idle: a.idle}
 	for _, r := range a.running {
 		now.Running = append(now.Running, *r)
 	}

@@ -61,6 +61,21 @@ func USD(v float64) string {
 	return fmt.Sprintf("$%.4f", v)
 }
 
+// compact formats a count with about two digits: 870, 1.2k, 41k, 3.4M.
+func compact(n int64) string {
+	v, unit := float64(n), ""
+	for _, u := range []string{"k", "M", "G"} {
+		if v < 1000 {
+			break
+		}
+		v, unit = v/1000, u
+	}
+	if unit != "" && v < 10 {
+		return fmt.Sprintf("%.1f%s", v, unit)
+	}
+	return fmt.Sprintf("%.0f%s", v, unit)
+}
+
 func size(n int64) string {
 	switch {
 	case n >= 1<<30:

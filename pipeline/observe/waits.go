@@ -70,6 +70,9 @@ func doingCounts(a Activity) string {
 // for a retry. callTimeout is the time limit of a model call; 0: unknown.
 func (a Activity) Waits(callTimeout time.Duration, now time.Time) []string {
 	var out []string
+	if a.Idle {
+		out = append(out, "no worker has joined this run: start one with tracesmith worker --nats URL")
+	}
 	if line := a.modelWait(callTimeout, now); line != "" {
 		out = append(out, line)
 	}

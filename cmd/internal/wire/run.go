@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ import (
 type RunOptions struct {
 	Fresh            bool
 	Retry            []string
+	RunID            string          // on a worker, the ID of the run; "": that of the run directory, or a new one
 	Cluster          *engine.Conn    // where workers of other processes take the jobs; nil: this process executes them
 	Drain            <-chan struct{} // see pipeline.Deps.Drain
 	Command          []string
@@ -153,22 +155,22 @@ func (r *Run) Episodes(ctx context.Context) ([]string, error) {
 // runID returns the id of the run, from which the ids of its episodes derive. A run that
 // stages in its own directory has a random id, so that the same configuration in two
 // directories makes different episodes, which can be published together. With a cluster
-// or a configured staging location, the id depends only on plan, a hash of the agent and
-// the tasks, so that the same command resumes the same run on every machine.
+// or a configured staging location, the id of a new directory depends only on plan, a hash of
+// the agent and the tasks, so that the same command resumes the same run on every machine.
 func (r *Run) runID(plan string) string {
 	r.idOnce.Do(func() {
 		const digits = 8
 		name := r.cfg.Run.Name + "-"
-		r.id = name + plan[:digits]
-		if r.opt.Cluster != nil {
+		if r.id = r.opt.RunID; r.id != "" {
 			return
 		}
+		r.id = name + plan[:digits]
 		info, err := rundir.ReadInfo(r.cfg.Run.Dir)
 		if err == nil && !r.opt.Fresh && len(info.RunID) == len(name)+digits && strings.HasPrefix(info.RunID, name) {
 			r.id = info.RunID
 			return
 		}
-		if r.cfg.Run.Staging != "" {
+		if r.cfg.Run.Staging != "" || r.opt.Cluster != nil {
 			return
 		}
 		r.id = name + schemas.ShortHash([]any{plan, rand.Text()})[:digits]
@@ -205,7 +207,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 		}, pipeline.Deps{
 			Drain: r.opt.Drain, Clock: r.opt.Clock,
 			Source: r.Bench.Source, NewEnv: r.NewEnv, NewPolicy: r.Agent.Policy, Verifier: r.Bench, Baseline: r.Baseline, Pairs: r.Bench.Pairs(),
-			Preflight: r.preflight, Hooks: r.opt.Hooks, Staging: staging, Observer: r.observer(),
+			Preflight: r.preflight, Hooks: r.opt.Hooks, Staging: staging, Observer: r.observer(), Endpoints: r.endpoints,
 		}, nil
 }
 
@@ -227,6 +229,22 @@ func (r *Run) callTimeout() time.Duration {
 		return 0
 	}
 	return r.cfg.LLM.Timeout
+}
+
+// endpoints returns the state of the model servers.
+func (r *Run) endpoints() (out []observe.Endpoint) {
+	for _, s := range r.Agent.servers {
+		for i, e := range s.llm.AllEndpoints() {
+			now := s.parts[i].pace.State()
+			_, place, _ := strings.Cut(e.BaseURL, "://")
+			one := observe.Endpoint{Name: strings.TrimSpace(s.llm.Model + " " + place), Running: now.Running, Refused: now.Refused, Pause: now.Pause}
+			if !math.IsInf(now.Parallel, 1) {
+				one.Limit = int(now.Parallel)
+			}
+			out = append(out, one)
+		}
+	}
+	return out
 }
 
 // reap removes what killed processes left behind, even if no job is left: the last
