@@ -87,6 +87,18 @@ func TestSummarySaysWhyTheCostIsUnknown(t *testing.T) {
 	}
 }
 
+// What calls without an answer may have cost is called a limit.
+func TestCostLineNamesItsLimit(t *testing.T) {
+	r := Report{Outcome: Outcome{Tasks: 2}, Effort: Effort{SpentNowUSD: 1.5}}
+	if got := r.costLine(1); got != "cost $1.00, $0.5000 per task; $1.50 by this command" {
+		t.Error(got)
+	}
+	r.Calls.AtRiskUSD = 0.5
+	if got := r.costLine(1); got != "cost $1.00, $0.5000 per task; at most $1.50 by this command" {
+		t.Error(got)
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	good := Report{Episodes: []Episode{{ID: "x", Outcome: "agent_error"}}}
 	good.Summarise()

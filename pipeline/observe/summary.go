@@ -126,7 +126,7 @@ func (r Report) episodeLines(outcome string) []string {
 		if len(lines) == maxListed {
 			return append(lines, outcome+": and more, see summary.json")
 		}
-		line := fmt.Sprintf("%s: %s %s#%d: %s", outcome, e.ID, e.Instance, e.Attempt, e.ExitReason)
+		line := fmt.Sprintf("%s: %s %s#%d: %s", outcome, e.ID, e.Instance, e.Attempt, e.reason())
 		if e.Cause != "" {
 			line += ": " + firstLine(e.Cause)
 		}
@@ -185,7 +185,11 @@ func (r Report) costLine(cost float64) string {
 	if n := r.Outcome.ResolvedTasks; n > 0 {
 		line += fmt.Sprintf(", %s per resolved task", USD(cost/float64(n)))
 	}
-	return line + fmt.Sprintf("; %s in this run", USD(r.Effort.SpentNowUSD))
+	limit := ""
+	if r.Calls.AtRiskUSD > 0 { // it is part of SpentNowUSD
+		limit = "at most "
+	}
+	return line + fmt.Sprintf("; %s%s by this command", limit, USD(r.Effort.SpentNowUSD))
 }
 
 // callLines returns the model calls of the whole run, including unfinished episodes and
