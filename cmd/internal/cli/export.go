@@ -213,6 +213,9 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 		name, n, _ := strings.Cut(line, " ")
 		fmt.Fprintf(s.Stdout, "  %-24s %s\n", name, n)
 	}
+	if rep.Dropped["turns_cut_gold"] > 0 {
+		fmt.Fprintln(s.Stdout, "  rows end before the edit that comes from a gold patch; --allow-gold keeps it")
+	}
 	return nil
 }
 

@@ -118,7 +118,6 @@ func Tracesmith(s *State) *cobra.Command {
 		Args: knownCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceUsage: true, SilenceErrors: true,
 		SuggestionsMinimumDistance: 2,
-		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	addVersion(root)
 	root.SetIn(s.Stdin)
@@ -143,6 +142,7 @@ func Tracesmith(s *State) *cobra.Command {
 	add("read", newStatus(s), newShow(s), newView(s), newStats(s), newCompare(s), newVerify(s), newTasks(s))
 	add("tool", newConfig(s), newDoctor(s), newEnv(s), newModels(s), newMock(s), newRecord(s), newGC(s), newVersion(s))
 	add("make", newFilter(s))
+	root.SetCompletionCommandGroupID("tool")
 	root.SetUsageFunc(usage)
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newTopics()...)

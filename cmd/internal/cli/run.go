@@ -37,7 +37,9 @@ func NewRun(s *State) *cobra.Command {
 finished episode in the run directory. To resume a run, name its directory
 again: stored episodes are not repeated.
 
-The first interrupt lets running episodes finish, the second cancels them.`,
+The first interrupt lets running episodes finish, the second cancels them.
+
+"tracesmith config init" writes a file with every setting and its meaning.`,
 		Example: "  tracesmith run -c quickstart\n  tracesmith run -c my.yaml --run-dir runs/a -n 8 -p agent.max_steps=40",
 		Args: func(c *cobra.Command, args []string) error {
 			err := RangeArgs(0, 0)(c, args)

@@ -245,6 +245,7 @@ func newTasksShow(s *State) *cobra.Command {
 			return nil
 		},
 	}
+	c.ValidArgsFunction = f.completeTasks
 	f.Add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&gold, "gold", false, "also show privileged data: the gold patch, hidden tests, the origin of the bug")
