@@ -14,6 +14,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
+	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -212,6 +213,9 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 		name, n, _ := strings.Cut(line, " ")
 		fmt.Fprintf(s.Stdout, "  %-24s %s\n", name, n)
 	}
+	if rep.Dropped["turns_cut_gold"] > 0 {
+		fmt.Fprintln(s.Stdout, "  rows end before the edit that comes from a gold patch; --allow-gold keeps it")
+	}
 	return nil
 }
 
@@ -249,7 +253,11 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 	}
 	rep.Selected = len(keep)
 	if len(keep) == 0 {
-		return nil, rep, &Error{Code: ExitUsage, Try: shell("tracesmith", "stats", data.Place), Err: fmt.Errorf("selection %s keeps none of %d episodes", rep.Selection, rep.Read)}
+		try := shell("tracesmith", "stats", data.Place)
+		if !f.all && slices.Contains(selection.Builtin(), f.selection) {
+			try = shell("tracesmith", "filter", data.Place, "--recipe", f.selection, "--reasons")
+		}
+		return nil, rep, &Error{Code: ExitUsage, Try: try, Err: fmt.Errorf("selection %s keeps none of %d episodes", rep.Selection, rep.Read)}
 	}
 	return keep, rep, nil
 }

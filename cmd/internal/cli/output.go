@@ -2,8 +2,11 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 )
@@ -33,6 +36,14 @@ func count(n int, noun string) string {
 		noun += "s"
 	}
 	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// creating returns the error of a file or directory that cannot be created at path.
+func creating(path string, err error) error {
+	if dir := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("creating %s: there is no directory %s: make it, or choose another -o", path, dir)
+	}
+	return fmt.Errorf("creating %s: %w", path, err)
 }
 
 func yesNo(b bool) string {

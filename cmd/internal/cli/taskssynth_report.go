@@ -39,7 +39,7 @@ func synthProgress(s *State) func(synth.Progress) {
 }
 
 func synthLine(p synth.Progress) string {
-	parts := []string{fmt.Sprintf("%d of %d repositories surveyed", p.Surveyed, p.Repos)}
+	parts := []string{fmt.Sprintf("repositories surveyed: %d of %d", p.Surveyed, p.Repos)}
 	if p.SurveyDone < p.SurveyRuns {
 		parts = append(parts, fmt.Sprintf("survey: %d of %d test runs", p.SurveyDone, p.SurveyRuns))
 	}
