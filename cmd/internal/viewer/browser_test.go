@@ -141,7 +141,7 @@ func TestBrowserRunsNothingOfAnEpisode(t *testing.T) {
 	server := httptest.NewServer(s)
 	defer server.Close()
 	episode := server.URL + "/t/1/" + staged.Episode.EpisodeID
-	for _, address := range []string{server.URL + "/", episode, episode + "/sample?gold=1", server.URL + "/stats/1", server.URL + "/?q=%3Cscript%3E&e=%3Cimg%20src=x%3E"} {
+	for _, address := range []string{server.URL + "/", episode, episode + "/sample?gold=1", episode + "/model/3", server.URL + "/stats/1", server.URL + "/?q=%3Cscript%3E&e=%3Cimg%20src=x%3E"} {
 		b.visit(t, address)
 		b.want(t, `document.title.endsWith("tracesmith") && document.readyState === "complete"`)
 		if n := b.number(t, `document.querySelectorAll("img, iframe, object, base, [onerror], [onload], a[href^='javascript'], main script").length`); n != 0 {

@@ -62,6 +62,7 @@ type stepView struct {
 	Kind                       string // system, user, agent, env
 	Title, Class, Phase        string
 	Brief                      string // the most telling argument of the call
+	Model, ModelTitle          string // address of what the model got and answered; "" if the step begins no reply
 	Tags                       []tag
 	Message, Reasoning         *block
 	Call, Observation          *block
@@ -158,6 +159,9 @@ func newStepView(s *schemas.StepRow, b blocks) *stepView {
 		v.Call, v.Brief = b.of(callText(s), s.StepIndex, "call"), brief(s)
 	}
 	v.Class = kindClass(s)
+	if b.base != "" && answersPrompt(s) {
+		v.Model, v.ModelTitle = fmt.Sprintf("%s/model/%d", b.base, s.StepIndex), modelTitle(s)
+	}
 	for i, text := range triggered(s) {
 		if t := b.of(text, s.StepIndex, fmt.Sprintf("triggered-%d", i)); t != nil {
 			v.Triggered = append(v.Triggered, t)

@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"flag"
 	"fmt"
+	"image"
+	"image/color"
 	"image/png"
 	"net/http/httptest"
 	"path/filepath"
@@ -35,6 +37,7 @@ var looks = []struct {
 	{"debugger", "/t/1/EPISODE", true, ".stopped:has(.source):has(.values)"},
 	{"result", "/t/1/EPISODE", false, ".result"},
 	{"sample", "/t/1/EPISODE/sample?gold=1", false, ""},
+	{"prompt", "/t/1/EPISODE/model/6", false, ""},
 	{"statistics", "/stats/1", true, ""},
 }
 
@@ -60,6 +63,7 @@ func TestBrowserLooks(t *testing.T) {
 			for _, width := range []int64{1280, 400} {
 				b.resize(t, theme, width)
 				b.visit(t, server.URL+strings.ReplaceAll(p.path, "EPISODE", episode))
+				b.want(t, `document.title.endsWith("tracesmith")`)
 				name := fmt.Sprintf("%s-%s-%d", p.name, theme, width)
 				for _, complaint := range b.complaints(t) {
 					t.Errorf("%s: %s", name, complaint)
@@ -124,9 +128,38 @@ func (b *tab) picture(t *testing.T, at string) string {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, decoded); err != nil {
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, paletted(decoded)); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
 }
 
+// paletted reduces a picture to its 256 most frequent colors, which makes a file a third as large.
+func paletted(picture image.Image) image.Image {
+	uses := map[color.Color]int{}
+	var colors color.Palette
+	size := picture.Bounds()
+	for y := range size.Dy() {
+		for x := range size.Dx() {
+			c := picture.At(x, y)
+			if uses[c]++; uses[c] == 1 {
+				colors = append(colors, c)
+			}
+		}
+	}
+	slices.SortStableFunc(colors, func(a, b color.Color) int { return uses[b] - uses[a] })
+	out := image.NewPaletted(size, colors[:min(len(colors), 256)])
+	nearest := map[color.Color]uint8{}
+	for y := range size.Dy() {
+		for x := range size.Dx() {
+			c := picture.At(x, y)
+			index, known := nearest[c]
+			if !known {
+				index = uint8(out.Palette.Index(c))
+				nearest[c] = index
+			}
+			out.SetColorIndex(x, y, index)
+		}
+	}
+	return out
+}
