@@ -134,7 +134,16 @@ func (b *tab) picture(t *testing.T, at string) string {
 	return out.String()
 }
 
-// paletted reduces a picture to its 256 most frequent colors, which makes a file a third as large.
+// alike reports whether an eye can hardly distinguish two colors.
+func alike(a, b color.Color) bool {
+	const tolerance = 6 << 8
+	r1, g1, b1, _ := a.RGBA()
+	r2, g2, b2, _ := b.RGBA()
+	distance := func(x, y uint32) uint32 { return max(x, y) - min(x, y) }
+	return max(distance(r1, r2), distance(g1, g2), distance(b1, b2)) < tolerance
+}
+
+// paletted reduces a picture to its 256 most frequent distinct colors, which makes a file a third as large.
 func paletted(picture image.Image) image.Image {
 	uses := map[color.Color]int{}
 	var colors color.Palette
@@ -148,7 +157,12 @@ func paletted(picture image.Image) image.Image {
 		}
 	}
 	slices.SortStableFunc(colors, func(a, b color.Color) int { return uses[b] - uses[a] })
-	out := image.NewPaletted(size, colors[:min(len(colors), 256)])
+	out := image.NewPaletted(size, nil)
+	for _, c := range colors {
+		if len(out.Palette) < 256 && !slices.ContainsFunc(out.Palette, func(other color.Color) bool { return alike(c, other) }) {
+			out.Palette = append(out.Palette, c)
+		}
+	}
 	nearest := map[color.Color]uint8{}
 	for y := range size.Dy() {
 		for x := range size.Dx() {

@@ -27,7 +27,7 @@ import (
 var files embed.FS
 
 var templates = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs(template.FuncMap{"visible": visible}).ParseFS(files, "templates/*.tmpl"))
+	return template.Must(template.New("").Funcs(template.FuncMap{"visible": visible, "about": about}).ParseFS(files, "templates/*.tmpl"))
 })
 
 // Opener opens a dataset or a run.
