@@ -63,14 +63,15 @@ func modelTitle(s *schemas.StepRow) string {
 	return "Model call"
 }
 
-// promptOf returns the messages that the reply in the row with this index answers.
+// promptOf returns the row with this index and the messages that its reply answers. The row is nil if
+// it begins no reply.
 func promptOf(t sinks.Trajectory, step string) (*schemas.StepRow, []llms.Message, error) {
 	n, err := strconv.Atoi(step)
 	at := slices.IndexFunc(t.Steps, func(s schemas.StepRow) bool { return int(s.StepIndex) == n })
 	if err != nil || at < 0 || !answersPrompt(&t.Steps[at]) {
 		return nil, nil, fmt.Errorf("%w: step %q is not the beginning of a reply", errNotFound, step)
 	}
-	messages, err := history.Rebuild(t.Steps, at)
+	messages, err := history.Rebuild(t.Steps, at) // fails for imports whose rows are not in order
 	return &t.Steps[at], messages, err
 }
 
@@ -87,9 +88,9 @@ func (s *Server) showModelCall(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	row, messages, err := promptOf(t, r.PathValue("step"))
-	if err != nil {
-		return answer{}, err
+	row, messages, unbuilt := promptOf(t, r.PathValue("step"))
+	if row == nil {
+		return answer{}, unbuilt
 	}
 	calls, err := p.callsOf(row)
 	if err != nil {
@@ -99,6 +100,9 @@ func (s *Server) showModelCall(r *http.Request) (answer, error) {
 	v := &modelCallPage{
 		page: s.page(fmt.Sprintf("%s of step %d", modelTitle(row), row.StepIndex), "sample"), Task: visible(fmt.Sprintf("%s#%d", t.Episode.InstanceID, t.Episode.Attempt)), Back: base,
 		Step: row.StepIndex, About: aboutPrompt(row, calls), Texts: fmt.Sprintf("%s/s/%d", base, row.StepIndex),
+	}
+	if unbuilt != nil {
+		v.About = visible("The messages cannot be rebuilt from the episode: " + unbuilt.Error())
 	}
 	for _, m := range messages {
 		v.Messages = append(v.Messages, promptMessage(m))
