@@ -153,18 +153,19 @@ func (l *listPage) addFacets(found []*entry) {
 		if f.key == "place" && !l.Several {
 			continue
 		}
-		counts, labels := map[string]int{}, map[string]string{}
+		counts, labels, total := map[string]int{}, map[string]string{}, 0
 		for _, e := range narrow(found, l.Query, f.key) {
 			if v := f.value(e); v != "" {
 				counts[v]++
+				total++
 				if f.key == "place" {
 					labels[v] = e.place.name()
 				}
 			}
 		}
 		chosen := l.Query.Facets[f.key]
-		if len(counts) < 2 && chosen == "" {
-			continue
+		if (len(counts) < 2 || len(counts) == total) && chosen == "" {
+			continue // the values do not divide the entries into groups
 		}
 		values := make([]string, 0, len(counts))
 		for v := range counts {
