@@ -28,7 +28,6 @@ type episodePage struct {
 	Anchor         string // prefix of the ids of elements: "" except in an export of several episodes
 	ID, Task       string
 	Outcome, Class string
-	OutcomeAbout   string
 	Facts          []param // who ran it, and how much it took
 	Problem        string
 	Steps          []*stepView

@@ -90,7 +90,7 @@ func (s *Server) episode(p *place, t sinks.Trajectory, anchor, base string) *epi
 	e := &t.Episode
 	v := &episodePage{
 		page: s.page(fmt.Sprintf("%s#%d", e.InstanceID, e.Attempt), "episode"), Place: p.view(), Anchor: anchor, ID: e.EpisodeID,
-		Task: visible(fmt.Sprintf("%s#%d", e.InstanceID, e.Attempt)), Outcome: e.OutcomeText(), Class: outcomeClass(schemas.Value(e.Outcome)), OutcomeAbout: outcomeAbout(e),
+		Task: visible(fmt.Sprintf("%s#%d", e.InstanceID, e.Attempt)), Outcome: e.OutcomeText(), Class: outcomeClass(schemas.Value(e.Outcome)),
 		Facts: facts(e), Verdict: verdict(e), Evidence: evidence(e), Warnings: e.VerifyWarnings, Measures: measures(e), Annotations: t.Annotations, Static: base == "", trajectory: t,
 	}
 	v.Diff, v.RawPatch = diffOf(schemas.Value(e.Patch))

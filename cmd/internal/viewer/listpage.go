@@ -63,9 +63,10 @@ type facetValue struct {
 type lineView struct {
 	Link                               string // "" if there is nothing to open
 	ID, Place, Task, Agent, Model      string
+	OutcomeAbout                       string
 	Outcome, Class, Detail, Mark, Note string
 	Turns, Steps, Errors, Tokens, Wall string
-	Cost, PDB, OutcomeAbout            string
+	Cost, PDB                          string
 }
 
 // listColumns are the columns of the list; those with a column of table episodes can be sorted.

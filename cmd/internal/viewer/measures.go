@@ -46,6 +46,9 @@ func facts(e *schemas.EpisodeRow) []param {
 	for i, phase := range e.Phases[:min(len(e.Phases), len(e.PhaseModels))] {
 		add("Model of "+phase, e.PhaseModels[i])
 	}
+	if e.OutcomeText() != schemas.Value(e.Outcome) {
+		add("Outcome", outcomeAbout(e))
+	}
 	add("Ended", strings.TrimSuffix(e.ExitReason+", "+endings[schemas.Value(e.Ending)], ", "))
 	add("Effort", fmt.Sprintf("%s, %s", plural(e.NTurns, "turn"), plural(e.NSteps, "step")))
 	if e.PromptTokens != nil {

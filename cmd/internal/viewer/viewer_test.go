@@ -88,7 +88,7 @@ func TestEpisodeShowsTheDebuggerAndTheResult(t *testing.T) {
 	wantText(t, body,
 		"    1  def total():\n●▶   2      return n", "first stop", "set breakpoint a.py:2", "hit breakpoint a.py:2 (2 times)", "set breakpoint b.py:9", "b.py:9 if x &gt; 1",
 		"<pre>2</pre><p class=\"quiet\">step 1 had</p><pre class=\"before\">1</pre>",
-		`title="step 1 prints 1">false</span> value: n is 2`, "step 1 prints 1", `<span class="add">&#43;    return n &#43; 1`, "1 of 1", `id="s2"`, `href="#s2"`)
+		`title="step 1 prints 1">false</span> value: n is 2`, "step 1 prints 1", `<span class="add">&#43;    return n &#43; 1`, "<dd>the agent knows the reference fix and made its edits</dd>", "1 of 1", `id="s2"`, `href="#s2"`)
 	if w := get(t, s, "/t/1/nothing"); w.Code != http.StatusNotFound {
 		t.Errorf("an unknown episode has status %d", w.Code)
 	}
