@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
@@ -39,6 +40,7 @@ var looks = []struct {
 	{"sample", "/t/1/EPISODE/sample?gold=1", false, ""},
 	{"prompt", "/t/1/EPISODE/model/6", false, ""},
 	{"statistics", "/stats/1", true, ""},
+	{"export", "/export", false, ""},
 }
 
 //go:embed testdata/looks.js
@@ -55,9 +57,16 @@ func TestBrowserLooks(t *testing.T) {
 		places = []string{repository + "/schemas/testdata/1.3.0/dataset", failed}
 	}
 	s := open(t, "", places...)
-	server := httptest.NewServer(s)
-	defer server.Close()
 	episode := list(t, s, "?place=1&sort=-n_pdb").Episodes[0].EpisodeID
+	mux := http.NewServeMux()
+	mux.Handle("/", s)
+	mux.HandleFunc("/export", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := s.Export(r.Context(), w, "", episode); err != nil {
+			t.Error(err)
+		}
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
 	for _, p := range looks {
 		for _, theme := range []string{"light", "dark"} {
 			for _, width := range []int64{1280, 400} {
