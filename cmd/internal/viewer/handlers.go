@@ -134,14 +134,17 @@ func (s *Server) serveText(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer unlock()
-	_, t, err := s.open(r)
+	p, t, err := s.open(r)
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
 	text, ok := textOf(t, r.PathValue("step"), r.PathValue("field"))
 	if !ok {
-		s.fail(w, errNotFound)
+		text, err = p.modelText(t, r.PathValue("step"), r.PathValue("field"))
+	}
+	if err != nil {
+		s.fail(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -31,21 +31,21 @@ const pageSize = 100
 
 // facets are the fields by which the list can be narrowed with one click.
 var facets = []struct {
-	key, title string
-	value      func(*entry) string
+	key, title, column string // column of table episodes; "" if there is none
+	value              func(*entry) string
 }{
-	{"place", "Place", func(e *entry) string { return fmt.Sprint(e.place.number) }},
-	{"outcome", "Outcome", (*entry).outcome},
-	{"mark", "Mark", (*entry).mark},
-	{"agent", "Agent", ofRow(func(r *schemas.EpisodeRow) string { return r.AgentName })},
-	{"model", "Model", ofRow(func(r *schemas.EpisodeRow) string { return r.Model })},
-	{"exit", "Exit reason", ofRow(func(r *schemas.EpisodeRow) string { return r.ExitReason })},
-	{"ending", "Ending", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.Ending) })},
-	{"error", "Error", (*entry).errorClass},
-	{"split", "Split", ofRow(func(r *schemas.EpisodeRow) string { return r.Split })},
-	{"bug", "Bug kind", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.BugKind) })},
-	{"difficulty", "Difficulty", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.Difficulty) })},
-	{"repo", "Repository", ofRow(func(r *schemas.EpisodeRow) string { return r.Repo })},
+	{"place", "Place", "", func(e *entry) string { return fmt.Sprint(e.place.number) }},
+	{"outcome", "Outcome", "outcome", (*entry).outcome},
+	{"mark", "Your mark", "", (*entry).mark},
+	{"agent", "Agent", "agent_name", ofRow(func(r *schemas.EpisodeRow) string { return r.AgentName })},
+	{"model", "Model", "model", ofRow(func(r *schemas.EpisodeRow) string { return r.Model })},
+	{"exit", "Exit reason", "exit_reason", ofRow(func(r *schemas.EpisodeRow) string { return r.ExitReason })},
+	{"ending", "Ending", "ending", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.Ending) })},
+	{"error", "Error", "error_class", (*entry).errorClass},
+	{"split", "Split", "split", ofRow(func(r *schemas.EpisodeRow) string { return r.Split })},
+	{"bug", "Bug kind", "bug_kind", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.BugKind) })},
+	{"difficulty", "Difficulty", "difficulty", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.Difficulty) })},
+	{"repo", "Repository", "repo", ofRow(func(r *schemas.EpisodeRow) string { return r.Repo })},
 }
 
 func ofRow(value func(*schemas.EpisodeRow) string) func(*entry) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -42,14 +43,15 @@ type placeView struct {
 
 type columnHead struct {
 	Title, Link string
+	About       string
 	Order       string // ascending, descending or none, as in aria-sort
 	Number      bool
 }
 
 type facetView struct {
-	Title  string
-	Values []facetValue
-	More   int // values that are not shown
+	Title, About string
+	Values       []facetValue
+	More         int // values that are not shown
 }
 
 type facetValue struct {
@@ -61,6 +63,7 @@ type facetValue struct {
 type lineView struct {
 	Link                               string // "" if there is nothing to open
 	ID, Place, Task, Agent, Model      string
+	OutcomeAbout                       string
 	Outcome, Class, Detail, Mark, Note string
 	Turns, Steps, Errors, Tokens, Wall string
 	Cost, PDB                          string
@@ -129,7 +132,7 @@ func (l *listPage) paginate() {
 
 // head returns the head of a column, whose link sorts by it.
 func (q query) head(title, column string, number bool) columnHead {
-	h := columnHead{Title: title, Number: number, Order: "none", Link: q.with("sort", column)}
+	h := columnHead{Title: title, About: about(column), Number: number, Order: "none", Link: q.with("sort", column)}
 	if number {
 		h.Link = q.with("sort", "-"+column)
 	}
@@ -151,25 +154,26 @@ func (l *listPage) addFacets(found []*entry) {
 		if f.key == "place" && !l.Several {
 			continue
 		}
-		counts, labels := map[string]int{}, map[string]string{}
+		counts, labels, total := map[string]int{}, map[string]string{}, 0
 		for _, e := range narrow(found, l.Query, f.key) {
 			if v := f.value(e); v != "" {
 				counts[v]++
+				total++
 				if f.key == "place" {
 					labels[v] = e.place.name()
 				}
 			}
 		}
 		chosen := l.Query.Facets[f.key]
-		if len(counts) < 2 && chosen == "" {
-			continue
+		if (len(counts) < 2 || len(counts) == total) && chosen == "" {
+			continue // the values do not divide the entries into groups
 		}
 		values := make([]string, 0, len(counts))
 		for v := range counts {
 			values = append(values, v)
 		}
 		slices.SortFunc(values, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
-		view := facetView{Title: f.title}
+		view := facetView{Title: f.title, About: about(f.column)}
 		for i, v := range values {
 			if i >= maxFacetValues && v != chosen {
 				view.More++
@@ -206,7 +210,7 @@ func (p *place) view() placeView {
 		v.Counts += fmt.Sprintf(" · %d of %d resolved", resolved, verified)
 	}
 	if gold > 0 {
-		v.Counts += fmt.Sprintf(", %d more with the gold patch", gold)
+		v.Counts += fmt.Sprintf(", %d more by an agent that knows the fix", gold)
 	}
 	if s := p.status; s != nil && p.running() == nil {
 		v.Counts += fmt.Sprintf(" · %s: %s selected", s.Phase, grouped(int64(s.Selected)))
@@ -243,7 +247,7 @@ func (e *entry) fill(v *lineView) {
 	r := e.row
 	v.Link = fmt.Sprintf("/t/%d/%s", e.place.number, e.id)
 	v.Task, v.Agent, v.Model = fmt.Sprintf("%s#%d", r.InstanceID, r.Attempt), r.AgentName, r.Model
-	v.Outcome = r.OutcomeText()
+	v.Outcome, v.OutcomeAbout = r.OutcomeText(), outcomeAbout(r)
 	v.Turns, v.Steps = fmt.Sprint(r.NTurns), fmt.Sprint(r.NSteps)
 	if r.ErrorMessage != nil {
 		v.Detail = *r.ErrorMessage
@@ -266,6 +270,30 @@ func (e *entry) fill(v *lineView) {
 		v.Wall = millis(*r.WallMS)
 	}
 }
+
+// outcomeAbout explains the outcome of an episode whose agent could see the reference fix.
+func outcomeAbout(r *schemas.EpisodeRow) string {
+	switch {
+	case r.OutcomeText() == schemas.Value(r.Outcome):
+		return about("outcome")
+	case schemas.Value(r.Ending) == schemas.EndingEdit:
+		return "the agent knows the reference fix, but derived its own edit from what it saw"
+	}
+	return "the agent knows the reference fix and made its edits"
+}
+
+// columnMeanings are the meanings of the columns of table episodes.
+var columnMeanings = sync.OnceValue(func() map[string]string {
+	meanings := map[string]string{}
+	table, _ := schemas.Table("episodes")
+	for _, c := range table.Columns {
+		meanings[c.Name] = c.Meaning
+	}
+	return meanings
+})
+
+// about returns what a column of table episodes means.
+func about(column string) string { return columnMeanings()[column] }
 
 // outcomeClass returns the style class of an outcome. The word itself always stands next to it.
 func outcomeClass(outcome string) string {

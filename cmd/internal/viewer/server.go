@@ -27,7 +27,7 @@ import (
 var files embed.FS
 
 var templates = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs(template.FuncMap{"visible": visible}).ParseFS(files, "templates/*.tmpl"))
+	return template.Must(template.New("").Funcs(template.FuncMap{"visible": visible, "about": about}).ParseFS(files, "templates/*.tmpl"))
 })
 
 // Opener opens a dataset or a run.
@@ -111,6 +111,7 @@ func (s *Server) routes() {
 	show("/{$}", s.showList)
 	show("/t/{place}/{episode}", s.showEpisode)
 	show("/t/{place}/{episode}/sample", s.showSample)
+	show("/t/{place}/{episode}/model/{step}", s.showModelCall)
 	show("/stats/{place}", s.showStats)
 	s.mux.HandleFunc("GET /t/{place}/{episode}/s/{step}/{field}", s.serveText)
 	s.mux.HandleFunc("POST /t/{place}/{episode}/mark", s.saveMark)

@@ -108,11 +108,19 @@ async function update() {
     const chosen = document.querySelector('.chosen a')?.getAttribute('href');
     for (const part of ['.top', '.columns']) document.querySelector(part).replaceWith(document.adoptNode(next.querySelector(part)));
     document.body.dataset.version = version;
+    foldFacets();
     all('.episodes tbody tr').find((row) => chosen && row.querySelector('a')?.getAttribute('href') === chosen)?.classList.add('chosen');
   } catch { /* the server has stopped, or will answer the next time */ }
 }
 
+// On a narrow screen, the values by which the list can be narrowed come before it.
+function foldFacets() {
+  if (!matchMedia('(max-width: 60rem)').matches) return;
+  for (const facet of all('aside details')) facet.open = facet.querySelector('.on') !== null;
+}
+
 restoreToggles();
+foldFacets();
 settleHash();
 addEventListener('hashchange', settleHash);
 if (document.body.matches('.list') && location.protocol !== 'file:') setInterval(update, 2000);
