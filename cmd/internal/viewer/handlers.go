@@ -124,7 +124,7 @@ func (s *Server) episode(p *place, t sinks.Trajectory, anchor, base string) *epi
 	}
 	v.Patches = []patchView{newPatchView("Final patch", schemas.Value(e.Patch), "The episode changed no file.")}
 	if s.gold != nil {
-		v.Patches = append(v.Patches, newPatchView("Gold patch", s.gold[schemas.Value(e.TaskKey)], "The task source has no gold patch for this version of the task."))
+		v.Patches = append(v.Patches, newPatchView("Gold patch", s.gold[schemas.Value(e.TaskKey)], "The source of the tasks has no gold patch for this version of the task."))
 	}
 	v.addSteps(blocks{base: base})
 	return v

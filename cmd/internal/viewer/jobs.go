@@ -42,7 +42,7 @@ func (s *Server) showJobs(*http.Request) (answer, error) {
 			out.Runs = append(out.Runs, *status)
 		}
 	}
-	return answer{"jobs", &jobsPage{s.page("Running jobs", "jobs"), s.jobs()}, out}, nil
+	return answer{"jobs", &jobsPage{s.page("Running jobs", "running"), s.jobs()}, out}, nil
 }
 
 // jobs returns the running jobs of each run that a process is working on.

@@ -123,4 +123,4 @@ async function update() {
 restoreToggles();
 settleHash();
 addEventListener('hashchange', settleHash);
-if (document.body.matches('.list, .compare, .jobs') && location.protocol !== 'file:') setInterval(update, 2000);
+if (document.body.matches('.list, .compare, .running') && location.protocol !== 'file:') setInterval(update, 2000);
