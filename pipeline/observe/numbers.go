@@ -76,6 +76,49 @@ func compact(n int64) string {
 	return fmt.Sprintf("%.0f%s", v, unit)
 }
 
+// Unknown stands for a number that is not known.
+const Unknown = "-"
+
+// Percent formats a share; nil is unknown.
+func Percent(share *float64) string {
+	if share == nil {
+		return Unknown
+	}
+	return fmt.Sprintf("%.1f%%", 100**share)
+}
+
+// PercentRange formats an interval of shares.
+func PercentRange(low, high *float64) string {
+	if low == nil {
+		return Unknown
+	}
+	return fmt.Sprintf("%.1f to %.1f%%", 100**low, 100**high)
+}
+
+// Points formats a difference of shares in percentage points.
+func Points(difference *float64) string {
+	if difference == nil {
+		return Unknown
+	}
+	return fmt.Sprintf("%+.1f", 100**difference)
+}
+
+// PointRange formats an interval of differences of shares.
+func PointRange(low, high *float64) string {
+	if low == nil {
+		return Unknown
+	}
+	return fmt.Sprintf("%+.1f to %+.1f", 100**low, 100**high)
+}
+
+// Probability formats the probability that a test returns.
+func Probability(p float64) string {
+	if p < 0.0001 {
+		return "less than 0.0001"
+	}
+	return fmt.Sprintf("%.2g", p)
+}
+
 func size(n int64) string {
 	switch {
 	case n >= 1<<30:

@@ -34,19 +34,19 @@ type episodePage struct {
 	Verdict        []param
 	Evidence       []param // how well the texts rest on what was seen
 	Warnings       []string
-	Diff           []fileDiff
-	RawPatch       string // set if the patch cannot be parsed
+	Patches        []patchView // the final patch, and the gold patch if the viewer shows it
 	Measures       []measureGroup
 	Annotations    []schemas.AnnotationRow
-	Previous, Next string // addresses of the neighbors in the list
-	Sample         string // address of the training sample
-	JSON           string
-	Mark           markView
-	Previews       bool   // texts are shortened because there are too many
-	Search         string // what the server looked for in the steps of a long episode
-	Found          []int  // steps that contain Search
-	Static         bool   // part of an exported file
-	trajectory     sinks.Trajectory
+	neighborhood
+	ListQuery  string // query of the list that has them
+	Sample     string // address of the training sample
+	JSON       string
+	Mark       markView
+	Previews   bool   // texts are shortened because there are too many
+	Search     string // what the server looked for in the steps of a long episode
+	Found      []int  // steps that contain Search
+	Static     bool   // part of an exported file
+	trajectory sinks.Trajectory
 }
 
 type markView struct {

@@ -15,20 +15,24 @@ import (
 // listPage is the list of episodes, as the template shows it.
 type listPage struct {
 	page
-	Query    query
-	Places   []placeView
-	Columns  []columnHead
-	Lines    []lineView
-	Facets   []facetView
-	Hidden   []param // parameters that the forms carry along
-	Total    int     // lines of all places
-	Matched  int     // lines that match the query
-	From, To int     // positions of the lines of this page
-	Previous string  // address of the previous page; "" if there is none
-	Next     string
-	Several  bool // more than one place
-	Error    string
-	entries  []*entry // all that match
+	Query      query
+	Places     []placeView
+	Columns    []columnHead
+	Lines      []lineView
+	Facets     []facetView
+	Hidden     []param // parameters that the forms carry along
+	Total      int     // lines of all places
+	Matched    int     // lines that match the query
+	From, To   int     // positions of the lines of this page
+	Previous   string  // address of the previous page; "" if there is none
+	Next       string
+	Several    bool // more than one place
+	Jobs       []jobsView
+	Error      string
+	Limit      string   // says that a search in the steps reached its limit
+	entries    []*entry // all that match
+	hits       map[*entry]stepHits
+	unsearched int
 }
 
 type param struct{ Name, Value string }
@@ -67,6 +71,14 @@ type lineView struct {
 	Outcome, Class, Detail, Mark, Note string
 	Turns, Steps, Errors, Tokens, Wall string
 	Cost, PDB                          string
+	Hits                               []hitView // of a search in the steps
+	MoreHits                           int
+}
+
+// hitView is a step that contains the text of a search.
+type hitView struct {
+	Link, Before, Text, After string
+	Step                      int32
 }
 
 // listColumns are the columns of the list; those with a column of table episodes can be sorted.
@@ -82,7 +94,7 @@ var listColumns = []struct {
 // list answers a query. An error of the query is part of the page.
 func (s *Server) list(ctx context.Context, q query) *listPage {
 	l := &listPage{Query: q, Several: len(s.places) > 1}
-	l.page = s.page("Episodes", "list")
+	l.page, l.Jobs = s.page("Episodes", "list"), s.jobs()
 	for _, p := range s.places {
 		l.Places = append(l.Places, p.view())
 		l.Total += len(p.entries)
@@ -90,15 +102,15 @@ func (s *Server) list(ctx context.Context, q query) *listPage {
 	for _, c := range listColumns {
 		l.Columns = append(l.Columns, q.head(c.title, c.column, c.number))
 	}
-	found, err := find(ctx, s.places, q)
+	m, err := s.match(ctx, q)
 	if err != nil {
 		l.Error = err.Error()
 	}
-	l.entries = narrow(found, q, "")
-	if err := sortEntries(l.entries, q.Sort); err != nil {
-		l.Error = err.Error()
+	l.entries, l.hits, l.unsearched = m.shown, m.hits, m.unsearched
+	if l.unsearched > 0 {
+		l.Limit = fmt.Sprintf("The search stopped after %s steps, before it had read all episodes: look for a longer text, or narrow the list.", grouped(maxHits))
 	}
-	l.addFacets(found)
+	l.addFacets(m.found)
 	l.Matched = len(l.entries)
 	l.paginate()
 	for _, f := range facets {
@@ -126,7 +138,7 @@ func (l *listPage) paginate() {
 		l.Next = l.Query.with("page", fmt.Sprint(l.Query.Page+1))
 	}
 	for _, e := range shown {
-		l.Lines = append(l.Lines, e.line())
+		l.Lines = append(l.Lines, e.line().at(e, l.Query, l.hits[e]))
 	}
 }
 
@@ -232,6 +244,9 @@ func (e *entry) line() lineView {
 	case e.open != nil:
 		v.Task = cmp.Or(e.open.Instance, "unknown task")
 		v.Detail = "not finished: repeat the run command to continue it"
+		if job := e.place.job(e.id); job != nil {
+			v.Task, v.Detail = fmt.Sprintf("%s#%d", job.Instance, job.Attempt), job.Text()
+		}
 	case e.dead != nil:
 		v.Class = "bad"
 		v.Task = cmp.Or(e.dead.Instance, "task "+shortID(schemas.Value(e.dead.InputRef)))
@@ -242,10 +257,23 @@ func (e *entry) line() lineView {
 	return v
 }
 
+// at adds what depends on the list: the address of the episode, and what a search found in its steps.
+func (v lineView) at(e *entry, q query, h stepHits) lineView {
+	if v.Link == "" {
+		return v
+	}
+	v.Link = e.address(q)
+	for _, x := range h.Excerpts {
+		v.Hits = append(v.Hits, hitView{fmt.Sprintf("%s#s%d", v.Link, x.Step), visible(x.Before), visible(x.Text), visible(x.After), x.Step})
+	}
+	v.MoreHits = h.Steps - len(h.Excerpts)
+	return v
+}
+
 // fill sets the fields of the line of an episode.
 func (e *entry) fill(v *lineView) {
 	r := e.row
-	v.Link = fmt.Sprintf("/t/%d/%s", e.place.number, e.id)
+	v.Link = e.address(query{})
 	v.Task, v.Agent, v.Model = fmt.Sprintf("%s#%d", r.InstanceID, r.Attempt), r.AgentName, r.Model
 	v.Outcome, v.OutcomeAbout = r.OutcomeText(), outcomeAbout(r)
 	v.Turns, v.Steps = fmt.Sprint(r.NTurns), fmt.Sprint(r.NSteps)
