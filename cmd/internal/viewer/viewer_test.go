@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tracesmith/tracesmith/internal/sinktest"
@@ -171,6 +172,34 @@ func TestMarksAreStoredNextToTheRun(t *testing.T) {
 	wantText(t, page(t, again, "/"), "guesses &lt;b&gt;")
 	if post("", "", "same-origin"); list(t, s, "?mark=reject").Matched != 0 {
 		t.Error("the mark is still there")
+	}
+}
+
+// The race detector finds what requests share without a lock.
+func TestRequestsAtTheSameTime(t *testing.T) {
+	all := many(4)
+	dir := runDir(t, all[:3]...)
+	s := open(t, "", dir)
+	episode := "/t/1/" + all[1].Episode.EpisodeID
+	var requests sync.WaitGroup
+	for _, path := range []string{"/", "/?e=resolved", "/?sort=-n_turns", "/stats/1", episode, episode + "/sample", "/version", "/?e=n_turns+%3E+0"} {
+		requests.Go(func() {
+			for range 5 {
+				if w := get(t, s, path); w.Code != http.StatusOK {
+					t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
+				}
+			}
+		})
+	}
+	requests.Go(func() {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost"+episode+"/mark", strings.NewReader("mark=keep"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		s.ServeHTTP(httptest.NewRecorder(), r)
+	})
+	stage(t, dir, all[3])
+	requests.Wait()
+	if got := list(t, s, "?mark=keep"); got.Matched != 1 {
+		t.Errorf("%d episodes are marked, want 1", got.Matched)
 	}
 }
 
