@@ -94,7 +94,7 @@ func TestSearchInStepsShowsExcerpts(t *testing.T) {
 	one, two := sinktest.Episode("run-a", 0), long(20, 100)
 	two.Episode.EpisodeID = strings.Repeat("2", 32)
 	two.Steps[5].ArgumentsJSON = new(`{"command":"say \"The Needle\"\nagain"}`)
-	two.Steps[7].Observation = new(strings.Repeat("x", 500) + "the needle" + strings.Repeat("İ", 100))
+	two.Steps[7].Observation = new(strings.Repeat("İ", 100) + strings.Repeat("x", 500) + "the needle")
 	s := open(t, "", runDir(t, one), runDir(t, two))
 	search := func(query string) (got found) {
 		t.Helper()
