@@ -41,6 +41,8 @@ var looks = []struct {
 	{"prompt", "/t/1/EPISODE/model/6", false, ""},
 	{"statistics", "/stats/1", true, ""},
 	{"export", "/export", false, ""},
+	{"compare", "/compare?a=1&b=2", false, ""},
+	{"search", "/?in=steps&q=assert", false, ""},
 }
 
 //go:embed testdata/looks.js
