@@ -199,8 +199,18 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if err := rep.write(f.out + lintSuffix); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Stdout, "%s: %s from %d of %s (selection %s, %s)\n",
-		f.out, count(rep.Rows, "row"), rep.Exported, count(rep.Read, "episode"), rep.Selection, f.splitsText())
+	f.printResult(s, rep)
+	return nil
+}
+
+// printResult says what was written and what was not.
+func (f *exportFlags) printResult(s *State, rep lint) {
+	format := ""
+	if rep.Container != sinks.Dir && containerOf(f.out) == "" { // the name does not say it
+		format = " (" + rep.Container + ")"
+	}
+	fmt.Fprintf(s.Stdout, "%s%s: %s from %d of %s (selection %s, %s)\n",
+		f.out, format, count(rep.Rows, "row"), rep.Exported, count(rep.Read, "episode"), rep.Selection, f.splitsText())
 	fmt.Fprintf(s.Stdout, "  tokens: %d trained, %d masked, %d context (%s, without a chat template)\n",
 		rep.Tokens.Trained, rep.Tokens.Masked, rep.Tokens.Context, rep.Tokens.Tokenizer)
 	if note := rep.overLimit(); note != "" {
@@ -216,7 +226,6 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if rep.Dropped["turns_cut_gold"] > 0 {
 		fmt.Fprintln(s.Stdout, "  rows end before the edit that comes from a gold patch; --allow-gold keeps it")
 	}
-	return nil
 }
 
 // selected applies the selection to all episodes. It returns the ids of the selected episodes

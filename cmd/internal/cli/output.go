@@ -30,9 +30,14 @@ func newTable(w io.Writer, titles string) *tabwriter.Writer {
 	return t
 }
 
-// count formats a number with its noun, such as "1 file" or "2 files".
+// count formats a number with its noun, such as "1 file", "2 files" or "2 repositories".
 func count(n int, noun string) string {
-	if n != 1 {
+	stem, isY := strings.CutSuffix(noun, "y")
+	switch {
+	case n == 1:
+	case isY:
+		noun = stem + "ies"
+	default:
 		noun += "s"
 	}
 	return fmt.Sprintf("%d %s", n, noun)
