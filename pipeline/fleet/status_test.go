@@ -61,7 +61,7 @@ func TestStatusShowsWhatWorkersDo(t *testing.T) {
 		t.Errorf("%s, %+v", diff, s)
 	}
 	var text strings.Builder
-	if err := observe.WriteStatuses(&text, []observe.Status{s}, now); err != nil || !strings.Contains(text.String(), "name of w\n") || !strings.Contains(text.String(), "1 episode waits for a retry: wasp#0 in 9 s") {
+	if err := observe.WriteStatuses(&text, []observe.Status{s}, now); err != nil || !strings.Contains(text.String(), "on name of w  ") || !strings.Contains(text.String(), "1 episode waits for a retry: wasp#0 in 9 s") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 }
