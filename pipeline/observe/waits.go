@@ -76,7 +76,7 @@ func (a Activity) Waits(callTimeout time.Duration, now time.Time) []string {
 		out = append(out, "the run stops: "+a.Failure)
 	}
 	if a.Idle {
-		out = append(out, "no worker has joined this run: start one with tracesmith worker --nats URL")
+		out = append(out, "no worker executes this run: start one with tracesmith worker --nats URL")
 	}
 	if line := a.modelWait(callTimeout, now); line != "" {
 		out = append(out, line)
