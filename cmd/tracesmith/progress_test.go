@@ -36,7 +36,7 @@ func TestRunShowsItsWorkersOnATerminal(t *testing.T) {
 	t.Parallel()
 	dir, config := writeConfig(t, silentConfig)
 	cmd := exec.CommandContext(t.Context(), "tracesmith", "run", "-c", config, "--run-dir", filepath.Join(dir, "run"), "-p", "llm.base_url="+silentServer(t).URL)
-	cmd.Env = append(cmd.Environ(), "TERM=xterm")
+	cmd.Env = append(cmd.Environ(), "TERM=xterm", "CI=")
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
 	if err != nil {
 		t.Fatal(err)

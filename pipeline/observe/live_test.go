@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/schemas"
@@ -296,6 +297,17 @@ func TestNewIsPlainWithoutTerminal(t *testing.T) {
 	}
 	if _, plain := New(&bytes.Buffer{}).(*Plain); !plain {
 		t.Error("New of a buffer is not a Plain")
+	}
+	for env, want := range map[string]bool{"": true, "true": false} {
+		t.Setenv("CI", env)
+		_, tty, err := pty.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tty.Close()
+		if _, live := New(TerminalOf(tty)).(*Live); live != want {
+			t.Errorf("CI=%s: live is %v", env, live)
+		}
 	}
 }
 
