@@ -255,6 +255,7 @@ func (r *recorder) note(kind string, v any) error {
 }
 
 func (r *recorder) append(ctx context.Context, kind string, v any) error {
+	r.doing(observe.InRecord, "")
 	body, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encoding step log entry %s: %w", kind, err)

@@ -115,13 +115,22 @@ func (b *Batch) work(ctx context.Context) (err error) {
 	return nil
 }
 
-// showStop lets observers know when ctx ends for a reason other than the end of the run: no new jobs
-// start or, if canceled is true, the running ones are canceled. The caller must call done at the
-// end.
+// ShowStop lets observers know that no new jobs start or, if canceled is true, that the running ones
+// are canceled.
+func (b *Batch) ShowStop(canceled bool) {
+	failure := ""
+	if err := b.Fatal(); err != nil {
+		failure = b.Config.Clean(err.Error())
+	}
+	b.Activities.Stop(canceled, failure)
+}
+
+// showStop calls ShowStop when ctx ends for a reason other than the end of the run. The caller must
+// call done at the end.
 func (b *Batch) showStop(ctx context.Context, canceled bool) (done func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if context.Cause(ctx) != context.Canceled {
-			b.Activities.Stop(canceled)
+			b.ShowStop(canceled)
 		}
 	})
 }

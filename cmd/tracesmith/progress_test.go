@@ -36,7 +36,7 @@ func TestRunShowsItsWorkersOnATerminal(t *testing.T) {
 	t.Parallel()
 	dir, config := writeConfig(t, silentConfig)
 	cmd := exec.CommandContext(t.Context(), "tracesmith", "run", "-c", config, "--run-dir", filepath.Join(dir, "run"), "-p", "llm.base_url="+silentServer(t).URL)
-	cmd.Env = append(cmd.Environ(), "TERM=xterm")
+	cmd.Env = append(cmd.Environ(), "TERM=xterm", "CI=")
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
 	if err != nil {
 		t.Fatal(err)
@@ -69,10 +69,10 @@ func TestRunShowsItsWorkersOnATerminal(t *testing.T) {
 		}
 	}
 	write(t, tty, "\x03") // Ctrl-C
-	readUntil("\x1b[J\rstopping: running episodes finish, no new ones start (interrupt again to cancel\r\n    them)\r\n")
+	readUntil("\x1b[2Kstopping: running episodes finish, no new ones start (interrupt again to cancel\r\n    them)\r\n")
 	readUntil("  0/1 done, stopping, 1 under way, ")
 	write(t, tty, "\x03")
-	readUntil("\x1b[J\rcanceling running episodes: closing sandboxes (interrupt again to stop at once)\r\n")
+	readUntil("\x1b[2Kcanceling running episodes: closing sandboxes (interrupt again to stop at once)\r\n")
 	readUntil("INTERRUPTED in")
 	readUntil("1 cancelled")
 	_ = cmd.Wait() // the exit code is checked below

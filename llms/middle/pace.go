@@ -44,7 +44,8 @@ type Pace struct {
 	answers     int       // since parallel last changed
 	cooldownEnd time.Time // parallel is not decreased before this time
 	pauseEnd    time.Time // no call starts before this time
-	refused     int       // calls
+	refused     int       // calls that the server refused because of its rate limits
+	failed      int       // calls that failed otherwise
 }
 
 // NewPace returns a Pace with full buckets.
@@ -139,6 +140,8 @@ func (p *Pace) adapt(err error) {
 		}
 		p.parallel = max(1, math.Floor(min(p.parallel, float64(p.running+1))*shrink))
 		p.answers, p.cooldownEnd = 0, now.Add(cooldown)
+	case failed:
+		p.failed++
 	}
 }
 
@@ -147,6 +150,7 @@ type PaceState struct {
 	Running  int           // calls
 	Parallel float64       // current limit of concurrent calls, +Inf if there is none
 	Refused  int           // calls that the server refused because of its rate limits
+	Failed   int           // calls that failed otherwise
 	Pause    time.Duration // no call starts during this time
 }
 
@@ -154,7 +158,7 @@ type PaceState struct {
 func (p *Pace) State() PaceState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return PaceState{p.running, p.parallel, p.refused, max(0, time.Until(p.pauseEnd))}
+	return PaceState{p.running, p.parallel, p.refused, p.failed, max(0, time.Until(p.pauseEnd))}
 }
 
 // bucket refills by rate units per second. A call that needs more than its size waits until

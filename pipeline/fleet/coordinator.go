@@ -265,6 +265,7 @@ func (c *coordinator) supervise(ctx context.Context) (drained bool) {
 }
 
 func (c *coordinator) setPhase(ctx context.Context, p engine.Phase) {
+	c.batch.ShowStop(p == engine.Stopping)
 	if err := c.lease.SetPhase(context.WithoutCancel(ctx), p, nil); err != nil {
 		c.batch.Deps.Log.Warn("setting the phase of the run", "phase", p, "error", err)
 	}

@@ -61,7 +61,12 @@ func TestStatusShowsWhatWorkersDo(t *testing.T) {
 		t.Errorf("%s, %+v", diff, s)
 	}
 	var text strings.Builder
-	if err := observe.WriteStatuses(&text, []observe.Status{s}, now); err != nil || !strings.Contains(text.String(), "name of w\n") || !strings.Contains(text.String(), "1 episode waits for a retry: wasp#0 in 9 s") {
+	if err := observe.WriteStatuses(&text, []observe.Status{s}, now); err != nil || !strings.Contains(text.String(), "on name of w  ") || !strings.Contains(text.String(), "1 episode waits for a retry: wasp#0 in 9 s") || strings.Contains(text.String(), "no worker executes") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+	text.Reset()
+	s.Workers = s.Workers[:1] // the silent one
+	if err := observe.WriteStatuses(&text, []observe.Status{s}, now); err != nil || !strings.Contains(text.String(), "no worker executes this run: start one with tracesmith worker") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 }

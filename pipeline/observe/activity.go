@@ -20,6 +20,7 @@ const (
 	InRateLimit    Doing = "rate_limit" // a model call waits for the limits of its endpoint
 	InModel        Doing = "model"      // a model call waits for its answer
 	InCallRetry    Doing = "retry"      // a model call failed and waits for its next try
+	InRecord       Doing = "record"     // what has just happened is recorded
 	InTool         Doing = "tool"       // a tool runs
 	InTests        Doing = "tests"      // the patch is graded
 	InStaging      Doing = "staging"    // the episode is normalized and stored
@@ -56,6 +57,7 @@ type Activity struct {
 	Running  []Running  `json:"running"`            // the longest running one first
 	Retrying []Retrying `json:"retrying"`           // the next one first
 	Stopping bool       `json:"stopping,omitempty"` // no new jobs start
+	Failure  string     `json:"failure,omitempty"`  // with which the run stops; "": on request
 	Canceled bool       `json:"canceled,omitempty"` // the running jobs are being canceled
 	Idle     bool       `json:"idle,omitempty"`     // no worker of a cluster has joined the run
 }
@@ -66,6 +68,7 @@ type Activities struct {
 	running  map[string]*Running // by episode ID
 	retrying map[string]Retrying
 	stopping bool
+	failure  string
 	canceled bool
 	idle     bool
 }
@@ -143,11 +146,11 @@ func (a *Activities) Retry(j schemas.Job, due time.Time) {
 }
 
 // Stop records that no new jobs start and, if canceled is true, that the running ones are being
-// canceled.
-func (a *Activities) Stop(canceled bool) {
+// canceled. failure is why; "": somebody requested it.
+func (a *Activities) Stop(canceled bool, failure string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.stopping, a.canceled = true, a.canceled || canceled
+	a.stopping, a.canceled, a.failure = true, a.canceled || canceled, cmp.Or(a.failure, failure)
 }
 
 // SetIdle records whether a run on a cluster has no workers.
@@ -161,7 +164,7 @@ func (a *Activities) SetIdle(idle bool) {
 func (a *Activities) Now() Activity {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := Activity{Running: []Running{}, Retrying: []Retrying{}, Stopping: a.stopping, Canceled: a.canceled, Idle: a.idle}
+	now := Activity{Running: []Running{}, Retrying: []Retrying{}, Stopping: a.stopping, Failure: a.failure, Canceled: a.canceled, Idle: a.idle}
 	for _, r := range a.running {
 		now.Running = append(now.Running, *r)
 	}

@@ -95,7 +95,7 @@ func (l *Live) draw() {
 		sentences = append(sentences, endpointTexts(l.start.Endpoints())...)
 	}
 	for _, sentence := range sentences {
-		lines = append(lines, strings.Split(wrap("  "+sentence, columns-1), "\n")...)
+		lines = append(lines, strings.Split(Wrap("  "+sentence, columns-1), "\n")...)
 	}
 	l.screen.Draw(lines...)
 }
@@ -124,6 +124,9 @@ func endpointTexts(list []Endpoint) []string {
 		if e.Refused > 0 {
 			text += fmt.Sprintf(", %s refused because of its rate limits", Number(e.Refused))
 		}
+		if e.Failed > 0 {
+			text += fmt.Sprintf(", %s failed", Number(e.Failed))
+		}
 		if e.Pause > 0 {
 			text += ", asked to pause for " + age(e.Pause+time.Second)
 		}
@@ -143,7 +146,7 @@ func jobRows(running []Running, now time.Time, columns, limit int) []string {
 	for _, r := range shown {
 		names = append(names, fmt.Sprintf("%s#%d", r.Instance, r.Attempt))
 		turns = append(turns, r.TurnText())
-		workers = append(workers, r.Worker)
+		workers = append(workers, textIf(r.Worker != "", "on "+r.Worker))
 		tools = append(tools, textIf(r.LastTool != "" && r.Doing != InTool, "last "+r.LastTool))
 		tokens = append(tokens, textIf(r.Tokens > 0, compact(r.Tokens)+" tokens"))
 		costs = append(costs, textIf(r.CostUSD > 0, USD(r.CostUSD)))

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/schemas"
@@ -92,13 +93,13 @@ func (m *terminal) control(arg string, code byte) {
 	}
 }
 
-// display returns the lines of the terminal.
+// display returns the lines of the terminal, without the empty ones at the end.
 func (m *terminal) display() []string {
-	var out []string
+	var b strings.Builder
 	for _, line := range m.lines {
-		out = append(out, strings.TrimRight(string(line), " "))
+		b.WriteString(strings.TrimRight(string(line), " ") + "\n")
 	}
-	return out
+	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }
 
 // A frame replaces the last one, even if the terminal was resized and the size that the process
@@ -183,16 +184,16 @@ func TestLive(t *testing.T) {
 		fmt.Fprintln(out, "warning: a text that is too long for one line of this terminal")
 		head = append(head, "warning: a text that is too long for one line of", "    this terminal")
 		check("a silent server", append(head, "  1/1,200 done, 1 running, 1 min 42 s", "  1 resolved",
-			"    wasp-wit…g-name#0  waits for model 1 min 40 s", "  1 worker waits for the model server since 1 min", "      40 s (llm.timeout: 5 min)")...)
-		jobs.Stop(false)
+			"    wasp-wit…g-name#0  waits for model 1 min 40 s", "  1 worker waits for the model server, 1 min 40 s", "      so far (llm.timeout: 5 min)")...)
+		jobs.Stop(false, "disk full")
 		jobs.Retry(wasp, time.Now().Add(9*time.Second))
 		l.JobRetried(wasp, errors.New("boom\nstack"))
 		l.JobRetried(wasp, errors.New("boom\nstack"))
 		head = append(head, "  retry  wasp-with-a-long-name#0: boom")
-		check("stopping", append(head, "  1/1,200 done, stopping, 0 under way, 1 min 42 s", "  1 resolved", "  1 episode waits for a retry:", "      wasp-with-a-long-name#0 in 9 s")...)
+		check("stopping", append(head, "  1/1,200 done, stopping, 0 under way, 1 min 42 s", "  1 resolved", "  the run stops: disk full", "  1 episode waits for a retry:", "      wasp-with-a-long-name#0 in 9 s")...)
 		l.JobFinished(wasp, Episode{Outcome: "infra", ExitReason: "env_error", Cause: "no sandbox"})
 		l.RunFinished(Report{})
-		check("the end", append(head, "  [2/1200] infra      wasp-with-a-long-name#0", "      env_error: no sandbox", "")...)
+		check("the end", append(head, "  [2/1200] infra      wasp-with-a-long-name#0", "      env_error: no sandbox")...)
 		l.RunFinished(Report{}) // must do nothing if the ticker does not run
 	})
 }
@@ -232,7 +233,7 @@ func TestLiveShowsSpeedAndServers(t *testing.T) {
 		m := newTerminal(80)
 		l, jobs := NewLive(NewScreen(m, func() (int, int) { return 80, 24 })), NewActivities()
 		var calls schemas.Calls
-		servers := []Endpoint{{Name: "m 10.0.0.1/v1", Running: 2, Limit: 3}, {Name: "m 10.0.0.2/v1", Running: 1, Refused: 4, Pause: 9 * time.Second}}
+		servers := []Endpoint{{Name: "m 10.0.0.1/v1", Running: 2, Limit: 3}, {Name: "m 10.0.0.2/v1", Running: 1, Refused: 4, Failed: 2, Pause: 9 * time.Second}}
 		l.RunStarted(Start{
 			RunID: "r", RunDir: "d", Selected: 10, ToDo: 10, Workers: 2, Activities: jobs, CostLimit: 5,
 			Calls: func() schemas.Calls { return calls }, Endpoints: func() []Endpoint { return servers },
@@ -257,8 +258,8 @@ func TestLiveShowsSpeedAndServers(t *testing.T) {
 			"  5 resolved, $0.5000 of $5.00, 5,000 tokens/s read, 100 written",
 			"    wasp-with-a-long-name#0  turn 12/40  41k tokens  $0.0700  agent 10 s",
 			"  m 10.0.0.1/v1: 2 of 3 calls running",
-			"  m 10.0.0.2/v1: 1 call running, 4 refused because of its rate limits, asked to",
-			"      pause for 10 s",
+			"  m 10.0.0.2/v1: 1 call running, 4 refused because of its rate limits, 2",
+			"      failed, asked to pause for 10 s",
 		}
 		if diff := cmp.Diff(want, m.display()); diff != "" {
 			t.Error(diff)
@@ -276,11 +277,11 @@ func TestWrap(t *testing.T) {
 		"a unbreakableunbreakable b": "a\n   unbreakableunbreakable\n   b",
 		"  indented text":            "  indented\n   text",
 	} {
-		if got := wrap(text, 10); got != want {
+		if got := Wrap(text, 10); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
-	if text := strings.Repeat("word ", 100); wrap(text, 0) != text {
+	if text := strings.Repeat("word ", 100); Wrap(text, 0) != text {
 		t.Error("a text is wrapped although the width is unknown")
 	}
 }
@@ -296,6 +297,17 @@ func TestNewIsPlainWithoutTerminal(t *testing.T) {
 	}
 	if _, plain := New(&bytes.Buffer{}).(*Plain); !plain {
 		t.Error("New of a buffer is not a Plain")
+	}
+	for env, want := range map[string]bool{"": true, "true": false} {
+		t.Setenv("CI", env)
+		_, tty, err := pty.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tty.Close()
+		if _, live := New(TerminalOf(tty)).(*Live); live != want {
+			t.Errorf("CI=%s: live is %v", env, live)
+		}
 	}
 }
 

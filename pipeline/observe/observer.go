@@ -26,6 +26,7 @@ type Endpoint struct {
 	Running int           // calls
 	Limit   int           // of running calls at the moment; 0: none
 	Refused int           // calls that the server refused because of its rate limits
+	Failed  int           // calls that failed otherwise
 	Pause   time.Duration // no call starts during this time
 }
 

@@ -9,16 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Control codes of terminals.
-const (
-	// erase clears the line of the cursor and all below, and puts the cursor at the beginning of the
-	// line. A line that is cleared as a whole no longer counts as broken, so that tmux does not join it
-	// with the next one. The space is there because tmux adds what is cleared from the top left corner
-	// to its history.
-	erase   = "\r\x1b[2K \x1b[J\r"
-	wrapOff = "\x1b[?7l"
-	wrapOn  = "\x1b[?7h"
-)
+// wrapOff and wrapOn are control codes of terminals.
+const wrapOff, wrapOn = "\x1b[?7l", "\x1b[?7h"
 
 // keptLines is how many lines of what was written a Screen can restore.
 const keptLines = 200
@@ -26,9 +18,10 @@ const keptLines = 200
 // Screen writes to a terminal. It can keep some lines at the bottom, which it redraws; what is
 // written meanwhile appears above them. It is safe for concurrent use.
 //
-// The cursor stays at the beginning of the first of these lines. When its size changes, a terminal
-// breaks lines elsewhere, and tmux moves some of them out of the screen and back. So the Screen then
-// clears all that is visible and writes its own lines again.
+// The cursor stays in an empty line below them, where the terminal displays ^C, and a shell its prompt
+// if the process is killed. When its size changes, a terminal breaks lines elsewhere, and tmux moves some
+// of them out of the screen and back. So the Screen then clears all that is visible and writes its own
+// lines again.
 type Screen struct {
 	w    io.Writer
 	size func() (columns, rows int)
@@ -69,10 +62,10 @@ func (s *Screen) write(text string, breaks bool) error {
 	columns, rows := s.size()
 	out := text
 	if breaks {
-		out = wrap(out, columns)
+		out = Wrap(out, columns)
 	}
 	if len(s.lines) > 0 && !s.partial {
-		out = s.erasure(columns, rows) + out
+		out = s.erasure(columns, rows, s.lines) + out
 	}
 	for line := range strings.Lines(text) {
 		if s.partial {
@@ -99,29 +92,31 @@ func (s *Screen) Draw(lines ...string) {
 	if n := len(lines) - (rows - 2); rows > 3 && n > 1 {
 		lines = append(slices.Clone(lines[:rows-2]), fmt.Sprintf("    and %d more lines", n))
 	}
-	drawn := len(s.lines) > 0
-	s.lines = nil
-	for _, line := range lines {
-		s.lines = append(s.lines, truncate(line, columns))
+	next := make([]string, len(lines))
+	for i, line := range lines {
+		next[i] = truncate(line, columns)
 	}
 	out := ""
-	if drawn && !s.partial {
-		out = s.erasure(columns, rows)
+	if len(s.lines) > 0 && !s.partial {
+		out = s.erasure(columns, rows, next)
 	}
-	if s.columns, s.rows = columns, rows; !s.partial {
+	s.lines, s.columns, s.rows = next, columns, rows
+	if !s.partial {
 		out += s.frame()
 	}
 	fmt.Fprint(s.w, out)
 }
 
-// erasure returns what removes the lines at the bottom, which have been drawn.
-func (s *Screen) erasure(columns, rows int) string {
+// erasure returns what removes the lines at the bottom, which have been drawn. next are those that are
+// drawn then.
+func (s *Screen) erasure(columns, rows int, next []string) string {
 	if columns == s.columns && rows == s.rows {
-		return erase
+		// Each line is cleared by itself: tmux adds what it clears from the top left corner to its history.
+		return "\r\x1b[2K" + strings.Repeat("\x1b[1A\x1b[2K", len(s.lines))
 	}
 	s.columns, s.rows = columns, rows
-	text := strings.SplitAfter(wrap(strings.Join(s.written, ""), columns), "\n")
-	return "\x1b[H" + erase + strings.Join(text[max(0, len(text)-max(rows-len(s.lines), 1)):], "")
+	text := strings.SplitAfter(Wrap(strings.Join(s.written, ""), columns), "\n")
+	return "\x1b[H\x1b[2K \x1b[J\r" + strings.Join(text[max(0, len(text)-max(rows-len(next), 1)):], "")
 }
 
 // frame returns what draws the lines at the bottom.
@@ -129,11 +124,7 @@ func (s *Screen) frame() string {
 	if len(s.lines) == 0 {
 		return ""
 	}
-	out := wrapOff + strings.Join(s.lines, "\n") + "\r"
-	if n := len(s.lines); n > 1 {
-		out += fmt.Sprintf("\x1b[%dA", n-1)
-	}
-	return out + wrapOn
+	return wrapOff + strings.Join(s.lines, "\n") + "\n" + wrapOn
 }
 
 // truncate shortens a line so that it leaves a column free. Some terminals break a line that takes all.
@@ -144,9 +135,9 @@ func truncate(line string, columns int) string {
 	return string([]rune(line)[:columns-2]) + "…"
 }
 
-// wrap breaks the lines of a text between words so that they have at most the given number of
+// Wrap breaks the lines of a text between words so that they have at most the given number of
 // columns. The rest of a broken line is indented. A word that is longer stays whole.
-func wrap(text string, columns int) string {
+func Wrap(text string, columns int) string {
 	if columns <= 0 {
 		return text
 	}

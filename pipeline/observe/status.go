@@ -1,6 +1,9 @@
 package observe
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Status is the state of a run at one moment. These equations always hold:
 // Selected = Reused + Ran + Running + Waiting + Missing, and
@@ -56,7 +59,8 @@ func (s *Status) SetActivity(a Activity, now time.Time) {
 
 // Activity is the reverse of SetActivity.
 func (s Status) Activity() Activity {
-	a := Activity{Retrying: s.Retrying}
+	works := func(w WorkerStatus) bool { return !slices.Contains([]string{"silent", "left", "refused"}, w.State) }
+	a := Activity{Retrying: s.Retrying, Idle: s.Live() && !slices.ContainsFunc(s.Workers, works)}
 	for _, e := range s.Episodes {
 		a.Running = append(a.Running, e.Running)
 	}

@@ -28,7 +28,7 @@ func statusText(list []Status, now time.Time, columns int) string {
 	for _, s := range list {
 		s.write(&b, now, columns)
 	}
-	return wrap(b.String(), columns)
+	return Wrap(b.String(), columns)
 }
 
 func (s Status) write(b *strings.Builder, now time.Time, columns int) {

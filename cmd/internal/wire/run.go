@@ -136,7 +136,7 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 		return observe.Report{}, err
 	}
 	place := r.opt.Cluster.Place()
-	fmt.Fprintf(r.opt.Progress, "coordinating via %s; start workers with: tracesmith worker --nats %s\n", place, place)
+	fmt.Fprintf(r.opt.Progress, "coordinating via %s\nstart workers with: tracesmith worker --nats %s\n", place, place)
 	return fleet.Coordinate(ctx, fleet.Config{Config: cfg, Conn: r.opt.Cluster, InFlight: r.cfg.Engine.InFlight, RunSpec: offer}, deps)
 }
 
@@ -260,7 +260,7 @@ func (r *Run) endpoints() (out []observe.Endpoint) {
 		for i, e := range s.llm.AllEndpoints() {
 			now := s.parts[i].pace.State()
 			_, place, _ := strings.Cut(e.BaseURL, "://")
-			one := observe.Endpoint{Name: strings.TrimSpace(s.llm.Model + " " + place), Running: now.Running, Refused: now.Refused, Pause: now.Pause}
+			one := observe.Endpoint{Name: strings.TrimSpace(s.llm.Model + " " + place), Running: now.Running, Refused: now.Refused, Failed: now.Failed, Pause: now.Pause}
 			if !math.IsInf(now.Parallel, 1) {
 				one.Limit = int(now.Parallel)
 			}
@@ -276,7 +276,7 @@ func (r *Run) reap(ctx context.Context) {
 	if n, err := r.Bench.Reap(ctx, r.Tasks); err != nil {
 		fmt.Fprintf(r.opt.Warn, "warning: %v\n", err)
 	} else if n > 0 {
-		fmt.Fprintf(r.opt.Warn, "removed leftovers of earlier processes (sandboxes and directories): %d\n", n)
+		fmt.Fprintf(r.opt.Warn, "removed sandboxes and directories that earlier processes left behind: %d\n", n)
 	}
 }
 
