@@ -77,7 +77,7 @@ func TestSummarySaysWhyTheCostIsUnknown(t *testing.T) {
 		"cost unknown: the server sent no token counts for 1 answer\n": {Made: 1, Answered: 1, Uncounted: 1},
 		"cost unknown: no price for some of the calls\n":               {Made: 2, Answered: 2, Uncounted: 1, Unpriced: 1},
 	} {
-		r := Report{Calls: calls, Data: Data{Episodes: 1, Rows: 1}}
+		r := Report{Calls: calls, Data: Data{Episodes: 1, Rows: 1}, Outcome: Outcome{Episodes: 1}}
 		var b bytes.Buffer
 		if err := r.WriteText(&b); err != nil {
 			t.Fatal(err)
