@@ -47,8 +47,8 @@ func (b *Batch) run(ctx context.Context) error {
 			return err
 		}
 	}
-	b.AnnounceStart()
 	if len(b.ToDo) == 0 {
+		b.AnnounceStart()
 		return nil
 	}
 	return b.work(ctx)
@@ -86,6 +86,7 @@ func (b *Batch) work(ctx context.Context) (err error) {
 	if err := b.Enqueue(ctx); err != nil {
 		return WithExitCode(err)
 	}
+	b.AnnounceStart()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {

@@ -10,6 +10,7 @@ import (
 type Start struct {
 	RunID, RunDir          string
 	Selected, Reused, ToDo int
+	GivenUp                map[string]int // jobs that failed earlier and do not run again, by error class
 	Workers                int
 	Activities             *Activities   // what the jobs do; nil: unknown
 	CallTimeout            time.Duration // time limit of a model call; 0: unknown

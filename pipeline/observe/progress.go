@@ -41,8 +41,12 @@ func (p *progress) begin(s Start) string {
 	if s.Selected == 0 { // a worker on a cluster does not know the number of jobs
 		return fmt.Sprintf("run %s: joined with %s, staging in %s", s.RunID, plural(s.Workers, "slot"), s.RunDir)
 	}
-	return fmt.Sprintf("run %s: %s selected, %s reused, %s to run on %s, in %s",
+	line := fmt.Sprintf("run %s: %s selected, %s reused, %s to run on %s, in %s",
 		s.RunID, Number(s.Selected), Number(s.Reused), Number(s.ToDo), plural(s.Workers, "worker"), s.RunDir)
+	if len(s.GivenUp) > 0 {
+		line += fmt.Sprintf("; given up earlier: %s (--retry infra runs them again)", counts(s.GivenUp))
+	}
+	return line
 }
 
 // tickEvery calls do at an interval until stopTicks is called.
