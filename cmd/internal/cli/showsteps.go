@@ -166,7 +166,7 @@ func (f *stepFlags) printStep(w *screen, s schemas.StepRow) {
 		f.indent(w, "", "", s.Message)
 	}
 	if s.ArgumentsJSON != nil {
-		f.indent(w, cyan, "→ ", schemas.Value(s.ToolName)+" "+*s.ArgumentsJSON)
+		f.indent(w, cyan, "→ ", schemas.Value(s.ToolName)+" "+s.ShownArguments())
 	}
 	if s.Observation != nil {
 		f.indent(w, "", "  ", *s.Observation)
