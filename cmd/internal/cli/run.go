@@ -81,7 +81,7 @@ func (f *runFlags) config(s *State) (configs.Config, error) {
 	}
 	for _, r := range f.retry {
 		if r != "infra" {
-			return cfg, Usage(fmt.Errorf("--retry %s: only infra can be run again; other outcomes are data", r))
+			return cfg, Usage(fmt.Errorf("--retry %s: only infra can be run again; other outcomes are data. Raise run.attempts for further attempts, or name another --run-dir", r))
 		}
 	}
 	f.gates = nil
