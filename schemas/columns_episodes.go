@@ -75,7 +75,7 @@ var episodeColumns = []section{
 		{"p2p_passed", "tests", "tests that passed before and still do", "verifier", ""},
 		{"p2p_total", "tests", "tests that passed before and must still pass", "task", ""},
 		{"tests_parsed", "tests", "test results that the verifier's run reported", "verifier", ""},
-		{"exit_reason", "", "how the episode ended: submitted, max_steps, max_cost, no_tool_call, handed_over (a demonstration of seeking), sandbox_error, ...; unknown if an imported file does not say", "runner", ""},
+		{"exit_reason", "", "how the episode ended: submitted, max_steps, max_cost, no_tool_call, bad_calls (without a call that can be executed), cut_off (by its token limit), handed_over (a demonstration of seeking), sandbox_error, ...; unknown if an imported file does not say", "runner", ""},
 		{"termination_class", "", "what ended the episode: agent, budget, infra or operator; unknown if exit_reason is unknown", "exit_reason", ""},
 		{"error_class", "", "class of the error that ended the episode", "runner", ""},
 		{"error_message", "", "text of that error", "runner, redacted", ""},
