@@ -223,6 +223,22 @@ func TestFirstStepsBeginWithTheReset(t *testing.T) {
 	}
 }
 
+// A resumed episode began when its first execution did.
+func TestResumedEpisodesKeepTheirStart(t *testing.T) {
+	now := time.Unix(1, 0)
+	rec := &memoryRecorder{failAt: 4}
+	start := func(c *agents.Config) { c.Recorder, c.Clock = rec, func() time.Time { return now } }
+	turns := []any{calls("add"), calls("submit")}
+	if _, err := run(t, &counterEnv{}, &scriptedPolicy{turns: turns}, start); !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+	now, rec.failAt = now.Add(time.Hour), 0
+	res, err := run(t, &counterEnv{}, &scriptedPolicy{policy: "model", turns: turns}, start)
+	if err != nil || !res.Started.Equal(time.Unix(1, 0)) || res.Ended.Sub(res.Started) != time.Hour {
+		t.Errorf("started %v, ended %v, %v", res.Started, res.Ended, err)
+	}
+}
+
 // This test proves row WC19 of docs/internals/parity.md.
 func TestWC19WallLimitEndsTheCallUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
