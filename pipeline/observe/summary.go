@@ -247,11 +247,3 @@ func (r Report) frictionLines() []string {
 	}
 	return lines
 }
-
-func counts(m map[string]int) string {
-	var parts []string
-	for _, k := range sorted(m) {
-		parts = append(parts, k+" "+Number(m[k]))
-	}
-	return strings.Join(parts, ", ")
-}
