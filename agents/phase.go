@@ -206,15 +206,22 @@ func (r *run) announceTools(step *schemas.Step) error {
 	return nil
 }
 
-// Preview renders the prompts of an episode's first conversation without running the episode.
-func Preview(p Policy, t schemas.Task, offered []schemas.ToolSchema) (system, problem string, err error) {
+// Preview returns the transcript with which an episode's first conversation begins, without running the
+// episode. It lacks the observations at the reset.
+func Preview(p Policy, t schemas.Task, offered []schemas.ToolSchema) (Transcript, error) {
 	tr := Transcript{Task: t}
 	ph, err := PhasedOf(p).Phase(&tr, offered)
 	if err != nil {
-		return "", "", err
+		return tr, err
 	}
 	tr.Phase, tr.Tools = ph.Name, ph.shownTools(offered)
-	return p.Prompts(&tr)
+	system, problem, err := p.Prompts(&tr)
+	for _, s := range []schemas.Step{{Source: "system", Text: system}, {Source: "user", Text: problem}} {
+		if s.Turn, s.Call, s.Phase = -1, -1, ph.Name; s.Text != "" {
+			tr.Steps = append(tr.Steps, s)
+		}
+	}
+	return tr, err
 }
 
 // stepNumber returns the text that tells the model a step's number. It is never part of

@@ -91,11 +91,22 @@ func (r *run) endTurn(reply schemas.Reply) string {
 	case reply.Stop != "":
 		return reply.Stop
 	case r.Limits.MaxFormatErrors > 0 && r.formatErrors >= r.Limits.MaxFormatErrors:
-		return schemas.ExitNoToolCall
+		return formatExit(reply)
 	case r.isStuck():
 		return schemas.ExitStuck
 	}
 	return ""
+}
+
+// formatExit returns the exit reason of an episode whose last replies had no call that can be executed.
+func formatExit(last schemas.Reply) string {
+	switch {
+	case last.Truncated || slices.ContainsFunc(last.Calls, func(c schemas.ToolCall) bool { return c.Truncated }):
+		return schemas.ExitCutOff
+	case len(last.Calls) > 0:
+		return schemas.ExitBadCalls
+	}
+	return schemas.ExitNoToolCall
 }
 
 // nopRecorder discards everything.

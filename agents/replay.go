@@ -24,7 +24,9 @@ func (r *run) begin(ctx context.Context) (string, error) {
 	}
 	r.envTools = info.Tools
 	recorded, pending := r.Recorder.Replayed()
-	r.recorded = recorded
+	if r.recorded = recorded; len(recorded) > 0 {
+		r.result.Started = recorded[0].At // by the execution that began the episode
+	}
 	if exit, err := r.enterPhase(&info, began); exit != "" || err != nil {
 		return exit, err
 	}

@@ -42,10 +42,10 @@ type Result struct {
 	ExitReason     string // schemas.Exit*
 	ErrorClass     string
 	ErrorMessage   string
-	Started, Ended time.Time
-	Replayed       int   // number of steps that an earlier execution of the job recorded
-	Compared       int   // number of answers that were compared with recorded ones
-	Diverged       []int // sorted indexes of the steps whose answers differ from the recorded ones
+	Started, Ended time.Time // Started by the first execution of the job
+	Replayed       int       // number of steps that an earlier execution of the job recorded
+	Compared       int       // number of answers that were compared with recorded ones
+	Diverged       []int     // sorted indexes of the steps whose answers differ from the recorded ones
 }
 
 // recordTimeout bounds one write of the recorder. A write continues after the episode's context

@@ -120,14 +120,15 @@ func TestExits(t *testing.T) {
 	}{
 		"max steps":                       {turns: []any{calls("add")}, limits: agents.Limits{MaxSteps: 3}, exit: schemas.ExitMaxSteps, steps: 5},
 		"no call":                         {turns: []any{schemas.Reply{Message: "hm"}}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitNoToolCall, steps: 4},
-		"malformed":                       {turns: []any{bad}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitNoToolCall, steps: 4},
+		"cut off":                         {turns: []any{schemas.Reply{Message: "hm", Truncated: true}}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitCutOff, steps: 4},
+		"malformed":                       {turns: []any{bad}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitBadCalls, steps: 4},
 		"format errors in separate turns": {turns: []any{bad, calls("add"), bad, calls("submit")}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitSubmitted, steps: 6},
 		"stuck":                           {turns: []any{calls("read")}, limits: agents.Limits{MaxRepeats: 3}, exit: schemas.ExitStuck, steps: 5},
 		"not stuck":                       {turns: []any{calls("add")}, limits: agents.Limits{MaxRepeats: 3, MaxSteps: 9}, exit: schemas.ExitMaxSteps, steps: 11},
 		"cycle of two calls":              {turns: []any{calls("read"), calls("warp"), calls("read"), calls("warp"), calls("read"), calls("warp"), calls("read")}, limits: agents.Limits{MaxRepeats: 3}, exit: schemas.ExitStuck, steps: 8},
 		"cycle of three calls":            {turns: []any{calls("read", "warp", "spin")}, limits: agents.Limits{MaxRepeats: 3}, exit: schemas.ExitStuck, steps: 11},
 		"cycle of four calls":             {turns: []any{calls("read", "warp", "spin", "turn")}, limits: agents.Limits{MaxRepeats: 3, MaxSteps: 4}, exit: schemas.ExitMaxSteps, steps: 18},
-		"unknown tools":                   {turns: []any{calls("ghost"), calls("ghost", "ghost")}, limits: agents.Limits{MaxFormatErrors: 2, MaxSteps: 9}, exit: schemas.ExitNoToolCall, steps: 5},
+		"unknown tools":                   {turns: []any{calls("ghost"), calls("ghost", "ghost")}, limits: agents.Limits{MaxFormatErrors: 2, MaxSteps: 9}, exit: schemas.ExitBadCalls, steps: 5},
 		"stop":                            {turns: []any{schemas.Reply{Message: "enough", Stop: schemas.ExitGaveUp}}, exit: schemas.ExitGaveUp, steps: 3},
 		"context by count":                {turns: []any{schemas.Reply{Calls: calls("add").Calls, Usage: &schemas.Usage{Prompt: 90, Completion: 10}}}, limits: agents.Limits{MaxPromptTokens: 100}, exit: schemas.ExitMaxContext, steps: 3},
 		"context by server":               {turns: []any{&llms.Error{Class: llms.ClassContext}}, exit: schemas.ExitMaxContext, class: "context", steps: 2},
@@ -219,6 +220,22 @@ func TestFirstStepsBeginWithTheReset(t *testing.T) {
 	}
 	if s := res.Steps; !s[0].At.Equal(res.Started) || !s[1].At.Equal(res.Started) || s[2].At.Sub(s[1].At) != time.Minute {
 		t.Errorf("started %v, steps at %v %v %v", res.Started, s[0].At, s[1].At, s[2].At)
+	}
+}
+
+// A resumed episode began when its first execution did.
+func TestResumedEpisodesKeepTheirStart(t *testing.T) {
+	now := time.Unix(1, 0)
+	rec := &memoryRecorder{failAt: 4}
+	start := func(c *agents.Config) { c.Recorder, c.Clock = rec, func() time.Time { return now } }
+	turns := []any{calls("add"), calls("submit")}
+	if _, err := run(t, &counterEnv{}, &scriptedPolicy{turns: turns}, start); !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+	now, rec.failAt = now.Add(time.Hour), 0
+	res, err := run(t, &counterEnv{}, &scriptedPolicy{policy: "model", turns: turns}, start)
+	if err != nil || !res.Started.Equal(time.Unix(1, 0)) || res.Ended.Sub(res.Started) != time.Hour {
+		t.Errorf("started %v, ended %v, %v", res.Started, res.Ended, err)
 	}
 }
 

@@ -47,6 +47,7 @@ type Batch struct {
 	status     *rundir.StatusFile // nil if the run uses a cluster
 	staged     int                // staged objects of the run when this invocation began
 	unselected int                // those of jobs that are not in the plan
+	givenUp    map[string]int     // jobs of ToDo that an earlier invocation gave up and that do not run again, by error class
 
 	mu       sync.Mutex
 	episodes map[string]observe.Episode // results by ID, reused and new ones
@@ -133,8 +134,8 @@ func (b *Batch) Key() string { return b.dir.Info.Key }
 // executes at once; 0: other processes execute them.
 func (b *Batch) AnnounceStart(workers int) {
 	s := observe.Start{
-		RunID: b.RunID, RunDir: b.Config.RunDir, Selected: b.Selected(), Reused: len(b.episodes), ToDo: len(b.ToDo), Workers: workers,
-		Activities: b.Activities, CallTimeout: b.Config.CallTimeout,
+		RunID: b.RunID, RunDir: b.Config.RunDir, Selected: b.Selected(), Reused: len(b.episodes), ToDo: len(b.ToDo) - b.stillDead(), Workers: workers,
+		GivenUp: b.givenUp, Activities: b.Activities, CallTimeout: b.Config.CallTimeout,
 	}
 	if workers > 0 {
 		s.CostLimit, s.Endpoints = b.Config.MaxCost, b.Deps.Endpoints
@@ -226,7 +227,7 @@ func (b *Batch) Enqueue(ctx context.Context) error {
 		return err
 	}
 	var revive []string
-	stillDead := 0
+	b.givenUp = map[string]int{}
 	for _, e := range entries {
 		if _, ok := b.ToDo[e.ID]; !ok {
 			continue
@@ -236,14 +237,22 @@ func (b *Batch) Enqueue(ctx context.Context) error {
 		if e.State == engine.Dead && (len(b.Config.Retry) > 0 || e.Class == ClassNotSelected) || e.State == engine.Done {
 			revive = append(revive, e.ID)
 		} else if e.State == engine.Dead {
-			stillDead++
+			b.givenUp[e.Class]++
 		}
 	}
 	if b.status != nil {
-		b.status.SetEarlier(stillDead)
+		b.status.SetEarlier(b.stillDead())
 	}
 	_, err = b.Engine.Revive(ctx, revive)
 	return err
+}
+
+// stillDead returns the number of jobs of ToDo that do not run again.
+func (b *Batch) stillDead() (n int) {
+	for _, count := range b.givenUp {
+		n += count
+	}
+	return n
 }
 
 // CollectDead reads from the engine which jobs of ToDo were given up, by this process or another.

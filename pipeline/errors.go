@@ -115,6 +115,12 @@ func modelRemedy(class llms.Class) string {
 		return "check model name and base URL; tracesmith models list --base-url URL shows what the server has"
 	case llms.ClassBadRequest:
 		return "the server does not take this request: see docs/wire.md for the settings of llm.with that change what is sent"
+	case llms.ClassContext:
+		return "lower llm.max_tokens, which the server adds to the prompt, or serve the model with a longer context"
+	case llms.ClassServer:
+		return "the server answers but fails: its log says why; a run repeats such calls (llm.max_retries)"
+	case llms.ClassTimeout:
+		return "the server takes the connection but does not answer: look at its log and its load, or raise llm.timeout"
 	}
 	return "check the base URL and that the model server runs"
 }

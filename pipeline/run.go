@@ -43,8 +43,8 @@ func (b *Batch) run(ctx context.Context) error {
 			return err
 		}
 	}
-	b.AnnounceStart(b.Config.Workers)
 	if len(b.ToDo) == 0 {
+		b.AnnounceStart(b.Config.Workers)
 		return nil
 	}
 	return b.work(ctx)
@@ -82,6 +82,7 @@ func (b *Batch) work(ctx context.Context) (err error) {
 	if err := b.Enqueue(ctx); err != nil {
 		return WithExitCode(err)
 	}
+	b.AnnounceStart(b.Config.Workers)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {

@@ -22,7 +22,7 @@ func CanonicalJSON(v any) ([]byte, error) {
 
 // SortedJSON is a faster CanonicalJSON for values whose structs have their fields in the order of the names.
 func SortedJSON(v any) ([]byte, error) {
-	if direct, err := encode(v); err != nil || !bytes.Contains(direct, []byte(`\ufffd`)) { // invalid UTF-8
+	if direct, err := OrderedJSON(v); err != nil || !bytes.Contains(direct, []byte(`\ufffd`)) { // invalid UTF-8
 		return direct, err
 	}
 	return sorted(v)
@@ -39,15 +39,17 @@ func sorted(v any) ([]byte, error) {
 	if err := dec.Decode(&generic); err != nil {
 		return nil, fmt.Errorf("reading back canonical JSON: %w", err)
 	}
-	return encode(generic)
+	return OrderedJSON(generic)
 }
 
-func encode(v any) ([]byte, error) {
+// OrderedJSON returns v as JSON on one line. The fields of structs, and the keys of a json.RawMessage,
+// keep their order.
+func OrderedJSON(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("encoding canonical JSON: %w", err)
+		return nil, fmt.Errorf("encoding JSON: %w", err)
 	}
 	return bytes.TrimRight(out.Bytes(), "\n"), nil
 }

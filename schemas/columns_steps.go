@@ -55,7 +55,7 @@ var stepColumns = []section{
 		{"cached_tokens", "tokens", "part of prompt_tokens that the server read from its cache; null if usage is estimated", "usage_source", ""},
 		{"reasoning_tokens", "tokens", "part of completion_tokens that is reasoning; null if usage is estimated", "usage_source", ""},
 		{"cost_usd", "USD", "price of the reply; null if it is unknown or no model acts", "prices and usage", ""},
-		{"llm_ms", "ms", "time spent waiting for the reply, including retries", "model client", ""},
+		{"llm_ms", "ms", "time spent waiting for the reply, including retries and the pauses before them; without calls of earlier processes", "model client", ""},
 		{"env_ms", "ms", "time spent in the environment", "sandbox", ""},
 		{"model_step", "", "model name as the server returned it", "provider", ""},
 		{"finish_reason", "", "why the reply ended, as the server reported it", "provider", ""},

@@ -11,6 +11,8 @@ const (
 	ExitWallTimeout     = "wall_timeout"
 	ExitLLMTimeout      = "llm_timeout"
 	ExitNoToolCall      = "no_tool_call"
+	ExitBadCalls        = "bad_calls" // too many replies in a row without a call that can be executed; the last one had calls
+	ExitCutOff          = "cut_off"   // the same, and the last one reached its token limit
 	ExitStuck           = "stuck"
 	ExitGaveUp          = "gave_up"     // the policy had nothing left to do
 	ExitHandedOver      = "handed_over" // a demonstration ends with what it hands over
@@ -65,6 +67,8 @@ var Exits = map[string]Exit{
 	ExitGaveUp:          {"agent", OutcomeUnresolved},
 	ExitHandedOver:      {"agent", OutcomeUnresolved},
 	ExitNoToolCall:      {"agent", OutcomeAgentError},
+	ExitBadCalls:        {"agent", OutcomeAgentError},
+	ExitCutOff:          {"agent", OutcomeAgentError},
 	ExitStuck:           {"agent", OutcomeAgentError},
 	ExitNoEvidence:      {"agent", OutcomeAgentError},
 	ExitKilledSandbox:   {"agent", OutcomeAgentError},

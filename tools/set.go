@@ -85,7 +85,7 @@ func (s *Set) Call(ctx context.Context, sess *env.Session, call schemas.ToolCall
 		return Fit(failure(e.name, schemas.ErrCutOff, fmt.Sprintf("The call to %s was not run: %s.", e.name, call.Invalid)), ""), nil
 	}
 	if call.Invalid != "" {
-		return Fit(failure(e.name, schemas.ErrBadArguments, fmt.Sprintf("The call to %s was not run: its arguments are not valid JSON (%s). "+
+		return Fit(failure(e.name, schemas.ErrBadArguments, fmt.Sprintf("The call to %s was not run: %s. "+
 			"Send one JSON object, with newlines and quotes inside strings escaped as \\n and \\\".\n"+
 			"A correct call has arguments like this: %s", e.name, call.Invalid, e.example)), ""), nil
 	}

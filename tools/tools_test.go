@@ -184,7 +184,7 @@ func TestFailedCalls(t *testing.T) {
 		says  string
 	}{
 		{"unknown tool", call("ehco", "a", ""), schemas.ErrUnknownTool, `no tool named "ehco". Call one of: echo.`},
-		{"malformed", call("echo", "a", "unexpected end of input"), schemas.ErrBadArguments, "not valid JSON (unexpected end of input)"},
+		{"malformed", call("echo", "a", "arguments must be a JSON object"), schemas.ErrBadArguments, "was not run: arguments must be a JSON object. Send one JSON object"},
 		{"cut off", schemas.ToolCall{Name: "echo", Invalid: "hit the limit", Truncated: true}, schemas.ErrCutOff, "was not run: hit the limit."},
 		{"panic", call("echo", "panic", ""), schemas.ErrToolException, "tools_test.go:"},
 		{"mistake", call("echo", "mistake", ""), schemas.ErrUserError, "not so"},

@@ -63,13 +63,18 @@ func TestDoctorChecksModels(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = silent.Close() })
 	call := mock.Turn{ToolCalls: []mock.Call{{Name: "report", Arguments: map[string]any{"answer": 42}}}, Usage: &mock.Usage{Prompt: 1000, Completion: 20}}
-	text := "42"
+	text, broken, written := "42", `{"a": `, `<tool_call>{"name": "report", "arguments": {"answer": 42}}</tool_call>`
 	srv := mocktest.Listen(mock.Script{
-		Key: key, Models: []string{"calls", "speaks", "limited", "stalls", "thinks", "refuses"},
+		Key: key, Models: []string{"calls", "speaks", "limited", "stalls", "thinks", "refuses", "silent", "breaks", "writes", "fails", "small"},
 		Expect: &mock.Expect{Tools: []string{"report"}, Params: map[string]any{"max_tokens": 64}, Messages: 1},
 		Sessions: []mock.Session{
 			{Model: "calls", Turns: []mock.Turn{call}, Repeat: true},
 			{Model: "speaks", Turns: []mock.Turn{{Content: &text}}},
+			{Model: "silent", Turns: []mock.Turn{{ToolCalls: call.ToolCalls, UsageAs: "absent"}}},
+			{Model: "fails", Turns: []mock.Turn{{Faults: []mock.Fault{{Kind: "server_error"}}}}},
+			{Model: "small", Turns: []mock.Turn{{Faults: []mock.Fault{{Kind: "overflow_openai"}}}}},
+			{Model: "breaks", Turns: []mock.Turn{{ToolCalls: []mock.Call{{Name: "report", Raw: &broken}}}}},
+			{Model: "writes", Turns: []mock.Turn{{Content: &written}}},
 			{Model: "thinks", Turns: []mock.Turn{{Content: &text, FinishReason: "length"}}},
 			{Model: "limited", Turns: []mock.Turn{{Faults: []mock.Fault{{Kind: "rate_limit"}}}}},
 			{Model: "stalls", Turns: []mock.Turn{{Faults: []mock.Fault{{Kind: "stall_start"}}}}},
@@ -83,7 +88,12 @@ func TestDoctorChecksModels(t *testing.T) {
 		code, calls          int
 		words                string
 	}{
-		"works":         {srv.URL, "RIGHT_KEY", "calls", "prices=[{model: calls, input: 2, output: 5}]", 0, 1, "calls calls tools; 1000 + 20 tokens, $0.002100"},
+		"works":         {srv.URL, "RIGHT_KEY", "calls", "prices=[{model: calls, input: 2, output: 5}]", 0, 1, "ms, 1000 + 20 tokens, $0.002100"},
+		"no usage":      {srv.URL, "RIGHT_KEY", "silent", "prices=[{model: silent, input: 2, output: 5}]", 0, 1, "silent calls tools, but the server reports no usage;"},
+		"broken":        {srv.URL, "RIGHT_KEY", "breaks", "llm.max_retries=0", 0, 1, `breaks calls tools with unusable arguments (arguments are not valid JSON: unexpected EOF): "{\"a\": ";`},
+		"as text":       {srv.URL, "RIGHT_KEY", "writes", "llm.max_retries=0", 0, 1, "set agent.kind to simple, which"},
+		"fails":         {srv.URL, "RIGHT_KEY", "fails", "llm.max_retries=0", 7, 1, "its log says why"},
+		"small context": {srv.URL, "RIGHT_KEY", "small", "llm.max_retries=0", 7, 1, "lower llm.max_tokens"},
 		"no price":      {srv.URL, "RIGHT_KEY", "calls", "limits.total_cost=0", 0, 1, "cost unknown (no price)"},
 		"text":          {srv.URL, "RIGHT_KEY", "speaks", "llm.tool_choice=edit", 0, 1, "warning model llm at " + srv.URL + ": speaks answered without a call of the tool"},
 		"too long":      {srv.URL, "RIGHT_KEY", "thinks", "llm.max_tokens=9000", 0, 1, "thinks used all 64 tokens before it called the tool"},

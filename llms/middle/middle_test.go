@@ -42,7 +42,7 @@ func (s *steps) Chat(_ context.Context, r llms.Request) (llms.Response, error) {
 			return llms.Response{}, err
 		}
 	}
-	return llms.Response{Reply: schemas.Reply{LLMCalls: 1, Usage: s.usage}}, nil
+	return llms.Response{Reply: schemas.Reply{LLMCalls: 1, LLMMillis: new(int64(0)), Usage: s.usage}}, nil
 }
 
 func wrap(t *testing.T, c llms.Client, cfg middle.Config) llms.Client {
@@ -69,6 +69,9 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 		}
 		if second := s.at[2].Sub(s.at[1]); second <= 0 || second > 3*time.Second {
 			t.Errorf("waited %s without a Retry-After", second)
+		}
+		if all := s.at[2].Sub(s.at[0]).Milliseconds(); *resp.Reply.LLMMillis != all {
+			t.Errorf("the reply took %d ms, want %d with the retries", *resp.Reply.LLMMillis, all)
 		}
 	})
 }

@@ -18,10 +18,11 @@ type retryClient struct {
 	cfg RetryConfig
 }
 
-// Chat retries retryable failures and writes the number of calls into the reply. The final
+// Chat retries retryable failures and writes into the reply the number of calls, and
+// their time with the pauses between them. The final
 // error keeps its class and says how many calls were made.
 func (r *retryClient) Chat(ctx context.Context, req llms.Request) (llms.Response, error) {
-	calls := 0
+	calls, start := 0, time.Now()
 	resp, err := backoff.Retry(ctx, func() (llms.Response, error) {
 		calls++
 		resp, err := r.Client.Chat(ctx, req)
@@ -43,6 +44,9 @@ func (r *retryClient) Chat(ctx context.Context, req llms.Request) (llms.Response
 		backoff.WithMaxTries(r.cfg.MaxTries), backoff.WithMaxElapsedTime(r.cfg.MaxElapsed))
 	if err == nil {
 		resp.Reply.LLMCalls, resp.Reply.Retries = calls, calls-1
+		if calls > 1 && resp.Reply.LLMMillis != nil {
+			resp.Reply.LLMMillis = new(time.Since(start).Milliseconds())
+		}
 		return resp, nil
 	}
 	if ctx.Err() != nil {

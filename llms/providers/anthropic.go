@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	anthropic "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -91,7 +90,7 @@ func (c *Anthropic) CacheRates(r llms.Request) llms.CacheRates {
 
 // Check requests the description of the model, which costs nothing.
 func (c *Anthropic) Check(ctx context.Context) error {
-	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
+	callCtx, cancel := c.checkContext(ctx)
 	defer cancel()
 	ex := &exchange{http: c.http, headers: c.headers}
 	service := anthropic.NewModelService(c.options(ex)...)

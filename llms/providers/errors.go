@@ -37,7 +37,7 @@ func (e *endpoint) transportError(ctx, callCtx context.Context, ex *exchange, er
 	case isUnreachable(err):
 		out.Class, out.Message = llms.ClassUnreachable, fmt.Sprintf("%v: is the server running at %s?", rootCause(err), e.base)
 	case callCtx.Err() != nil || (errors.As(err, &netErr) && netErr.Timeout()):
-		out.Class, out.Message = llms.ClassTimeout, timeoutMessage(ex, e.timeout)
+		out.Class, out.Message = llms.ClassTimeout, timeoutMessage(ex, e.waited(callCtx))
 	case errors.Is(err, errTooLong):
 		out.Message = errTooLong.Error()
 	case ex.sent == nil && ex.status == 0 && ex.patch != nil:
@@ -49,6 +49,25 @@ func (e *endpoint) transportError(ctx, callCtx context.Context, ex *exchange, er
 		out.Message = fmt.Sprintf("the connection broke: %v", rootCause(err))
 	}
 	return e.redact(out)
+}
+
+// timedOut is the cause with which the context of a request ends that has another limit than a call.
+type timedOut time.Duration
+
+func (d timedOut) Error() string { return fmt.Sprintf("no answer within %s", time.Duration(d)) }
+
+// checkContext returns a context for a request that only asks whether the server works.
+func (e *endpoint) checkContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := min(e.timeout, 30*time.Second)
+	return context.WithTimeoutCause(ctx, limit, timedOut(limit))
+}
+
+// waited returns the limit of a request with the given context.
+func (e *endpoint) waited(callCtx context.Context) time.Duration {
+	if limit, ok := errors.AsType[timedOut](context.Cause(callCtx)); ok {
+		return time.Duration(limit)
+	}
+	return e.timeout
 }
 
 // timeoutMessage describes how much of an answer had arrived at the timeout.

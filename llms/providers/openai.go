@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	openai "github.com/sashabaranov/go-openai"
 
@@ -90,7 +89,7 @@ func (c *OpenAI) CacheRates(r llms.Request) llms.CacheRates {
 // refused key, a wrong base_url or an unknown model is detected before a run starts. If the
 // server does not have that endpoint, Check succeeds.
 func (c *OpenAI) Check(ctx context.Context) error {
-	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
+	callCtx, cancel := c.checkContext(ctx)
 	defer cancel()
 	ex := &exchange{http: c.http, headers: c.headers, tokens: c.tokens}
 	list, err := c.sdk(ex).ListModels(callCtx)
@@ -122,7 +121,7 @@ func (c *OpenAI) checkBaseURL(ctx context.Context, ex *exchange) *llms.Error {
 
 // Models lists the models that the server offers. Its errors are like those of Chat.
 func (c *OpenAI) Models(ctx context.Context) ([]llms.ModelInfo, error) {
-	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
+	callCtx, cancel := c.checkContext(ctx)
 	defer cancel()
 	ex := &exchange{http: c.http, headers: c.headers, tokens: c.tokens}
 	_, err := c.sdk(ex).ListModels(callCtx)

@@ -10,10 +10,11 @@ import (
 type Start struct {
 	RunID, RunDir          string
 	Selected, Reused, ToDo int
-	Workers                int           // jobs that this process executes at once; 0: other processes do
-	Activities             *Activities   // what the jobs do; nil: unknown
-	CallTimeout            time.Duration // time limit of a model call; 0: unknown
-	CostLimit              float64       // of the run, in USD; 0: none
+	GivenUp                map[string]int // jobs that failed earlier and do not run again, by error class
+	Workers                int            // jobs that this process executes at once; 0: other processes do
+	Activities             *Activities    // what the jobs do; nil: unknown
+	CallTimeout            time.Duration  // time limit of a model call; 0: unknown
+	CostLimit              float64        // of the run, in USD; 0: none
 	// Calls returns the model calls of the whole run, and Endpoints the state of the servers. They
 	// are nil if other processes execute the jobs.
 	Calls     func() schemas.Calls

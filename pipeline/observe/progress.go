@@ -53,8 +53,12 @@ func (p *progress) begin(s Start) string {
 	if s.Workers > 0 {
 		where = plural(s.Workers, "worker")
 	}
-	return fmt.Sprintf("run %s: %s selected, %s reused, %s to run on %s, in %s",
+	line := fmt.Sprintf("run %s: %s selected, %s reused, %s to run on %s, in %s",
 		s.RunID, Number(s.Selected), Number(s.Reused), Number(s.ToDo), where, s.RunDir)
+	if len(s.GivenUp) > 0 {
+		line += fmt.Sprintf("; given up earlier: %s (--retry infra runs them again)", counts(s.GivenUp))
+	}
+	return line
 }
 
 // tickEvery calls do at an interval until stopTicks is called.

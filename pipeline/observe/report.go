@@ -327,6 +327,14 @@ func spread(v []float64) Spread {
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
+func counts(m map[string]int) string {
+	var parts []string
+	for _, k := range sorted(m) {
+		parts = append(parts, k+" "+Number(m[k]))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // resumeCommand returns the command that resumes the run: the command that started it, without
 // --fresh, --retry and the flags in more, followed by more.
 func (r *Report) resumeCommand(more ...string) string {

@@ -180,6 +180,8 @@ func (r Report) effortLines() []string {
 			Number(e.Tokens), 100*float64(e.CachedTokens)/float64(max(1, e.PromptTokens)), Number(e.ReasoningTokens)))
 	}
 	switch {
+	case e.CostUSD == nil && r.Calls.Uncounted > 0 && r.Calls.Unpriced == 0:
+		lines = append(lines, fmt.Sprintf("cost at most %s: the server reported no usage for %s, which count at their worst case", USD(r.Calls.Spent()), plural(r.Calls.Uncounted, "answer")))
 	case e.CostUSD == nil:
 		reason := "no price for some of the calls"
 		if r.Calls.Unpriced == 0 && r.Calls.Uncounted > 0 {
@@ -224,13 +226,20 @@ func (r Report) callLines() []string {
 	}
 	paid := fmt.Sprintf("answered: %s prompt and %s completion tokens, %s", Number(c.Prompt), Number(c.Completion), USD(c.CostUSD))
 	if c.Uncounted > 0 {
-		paid += fmt.Sprintf("; %s answers without token counts from the server, estimated at %s and %s tokens", Number(c.Uncounted), Number(c.EstimatedPrompt), Number(c.EstimatedCompletion))
+		paid += fmt.Sprintf("; %s without usage from the server, estimated at %s and %s tokens", plural(c.Uncounted, "answer"), Number(c.EstimatedPrompt), Number(c.EstimatedCompletion))
 	}
 	if c.Unpriced > 0 {
 		paid += fmt.Sprintf("; no price for %s of them", Number(c.Unpriced))
 	}
 	if c.AtRiskUSD > 0 {
-		paid += fmt.Sprintf("; calls without an answer may have cost up to %s more", USD(c.AtRiskUSD))
+		what := "calls without an answer"
+		switch unanswered := c.Failed + c.LostInFlight; {
+		case c.Uncounted > 0 && unanswered > 0:
+			what = "calls without an answer or its usage"
+		case c.Uncounted > 0:
+			what = "answers without usage"
+		}
+		paid += fmt.Sprintf("; %s may have cost up to %s more", what, USD(c.AtRiskUSD))
 	}
 	return []string{first, paid}
 }
@@ -261,12 +270,4 @@ func (r Report) frictionLines() []string {
 		lines = append(lines, "tool errors: "+counts(f.ToolErrors))
 	}
 	return lines
-}
-
-func counts(m map[string]int) string {
-	var parts []string
-	for _, k := range sorted(m) {
-		parts = append(parts, k+" "+Number(m[k]))
-	}
-	return strings.Join(parts, ", ")
 }

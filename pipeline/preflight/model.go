@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/llms"
@@ -79,6 +80,7 @@ var canaryTool = schemas.ToolSchema{
 
 // canary makes one small call, which shows whether the model calls tools.
 func (e Endpoint) canary(ctx context.Context) Result {
+	start := time.Now()
 	resp, err := e.Client.Chat(ctx, llms.Request{
 		Messages: []llms.Message{{Role: "user", Content: "What is 6 times 7? Call the tool report with the answer, and write nothing else."}},
 		Tools:    []schemas.ToolSchema{canaryTool}, Sampling: canarySampling(e.Sample),
@@ -87,9 +89,19 @@ func (e Endpoint) canary(ctx context.Context) Result {
 		return e.canaryFailure(err)
 	}
 	reply := resp.Reply
-	paid := cost(reply)
+	paid := millis(time.Since(start)) + ", " + cost(reply)
 	if len(reply.Calls) > 0 && reply.Calls[0].Name == canaryTool.Name {
-		return ok("model", "%s: %s calls tools; %s", e.name(), e.Client.Model(), paid)
+		switch call := reply.Calls[0]; {
+		case call.Truncated: // reported below
+		case call.Invalid != "":
+			return warn("model", "choose a model that writes arguments as JSON, or check how the server parses its calls (vLLM: --tool-call-parser); runs execute no such call",
+				"%s: %s calls tools with unusable arguments (%s): %q; %s", e.name(), e.Client.Model(), call.Invalid, shorten(call.Raw), paid)
+		case reply.Usage == nil:
+			return warn("model", "let the server report the usage of each answer; else costs are unknown, and cost limits count the worst case of each call",
+				"%s: %s calls tools, but the server reports no usage; %s", e.name(), e.Client.Model(), paid)
+		default:
+			return ok("model", "%s: %s calls tools; %s", e.name(), e.Client.Model(), paid)
+		}
 	}
 	if reply.Truncated {
 		return warn("model", "nothing, if the model reasons before it calls a tool; else try another prompt format of the server",
@@ -97,7 +109,7 @@ func (e Endpoint) canary(ctx context.Context) Result {
 	}
 	remedy := "choose a model that calls tools, or let the server parse its calls (vLLM: --enable-auto-tool-choice and --tool-call-parser)"
 	if reply.CallAsText {
-		remedy = "let the server parse the calls of the model (vLLM: --enable-auto-tool-choice and --tool-call-parser); tracesmith also reads calls in the text"
+		remedy = "let the server parse the calls of the model (vLLM: --enable-auto-tool-choice and --tool-call-parser), or set agent.kind to simple, which describes its own form of calls in the text; other agents never execute such calls"
 	}
 	return warn("model", remedy, "%s: %s answered without a call of the tool; %s", e.name(), e.Client.Model(), paid)
 }
@@ -138,6 +150,14 @@ func canarySampling(s llms.Sampling) llms.Sampling {
 	return s
 }
 
+// shorten returns the beginning of a text.
+func shorten(text string) string {
+	if r := []rune(text); len(r) > 80 {
+		return string(r[:80]) + "…"
+	}
+	return text
+}
+
 // cost says what a call used and what it cost.
 func cost(r schemas.Reply) string {
 	used := r.Usage
@@ -148,9 +168,12 @@ func cost(r schemas.Reply) string {
 	if used != nil {
 		parts = append(parts, fmt.Sprintf("%d + %d tokens", used.Prompt, used.Completion))
 	}
-	if r.CostUSD != nil {
+	switch {
+	case r.CostUSD != nil:
 		parts = append(parts, fmt.Sprintf("$%.6f", *r.CostUSD))
-	} else {
+	case r.Usage == nil:
+		parts = append(parts, "cost unknown (estimated tokens)")
+	default:
 		parts = append(parts, "cost unknown (no price)")
 	}
 	return strings.Join(parts, ", ")

@@ -50,7 +50,7 @@ type lineWriter struct {
 }
 
 func (l *lineWriter) Write(value, _ any) error {
-	line, err := schemas.CanonicalJSON(value)
+	line, err := schemas.OrderedJSON(value)
 	if err != nil {
 		return err
 	}

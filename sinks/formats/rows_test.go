@@ -29,7 +29,7 @@ type inner struct {
 // Rows read from each container equal those written, and equal rows give equal bytes.
 func TestRowsComeBackFromEveryContainer(t *testing.T) {
 	rows := []exported{{"a", []inner{{`{"x":1}`}, {"{}"}}, new("ü\n")}, {"b", nil, nil}}
-	const lines = `{"calls":[{"args":"{\"x\":1}"},{"args":"{}"}],"name":"a","said":"ü\n"}` + "\n" + `{"calls":null,"name":"b"}` + "\n"
+	const lines = `{"name":"a","calls":[{"args":"{\"x\":1}"},{"args":"{}"}],"said":"ü\n"}` + "\n" + `{"name":"b","calls":null}` + "\n"
 	write := func(container string) []byte {
 		var out bytes.Buffer
 		w, err := formats.NewRowWriter(&out, container)

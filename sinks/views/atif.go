@@ -186,7 +186,7 @@ func atifTurn(t sinks.Trajectory, c *conversation, x turn) atifStep {
 		if row.ArgumentsValid != nil && !*row.ArgumentsValid { // the format requires an object, which the model did not send
 			extra["arguments_raw"] = row.ArgumentsRaw
 		}
-		s.Calls = append(s.Calls, atifCall{*row.ToolCallID, *row.ToolName, json.RawMessage(*row.ArgumentsJSON), withoutEmpty(extra)})
+		s.Calls = append(s.Calls, atifCall{*row.ToolCallID, *row.ToolName, json.RawMessage(row.WrittenArguments()), withoutEmpty(extra)})
 	}
 	for _, a := range x.answers {
 		if s.Observation == nil {

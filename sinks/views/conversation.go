@@ -213,7 +213,7 @@ func (t *turn) answersByCall() map[string]string {
 
 // callOf returns the call of a row.
 func callOf(s *schemas.StepRow) (call, error) {
-	args := json.RawMessage(schemas.Value(s.ArgumentsJSON))
+	args := json.RawMessage(s.WrittenArguments())
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(args, &object); err != nil || object == nil {
 		return call{}, fmt.Errorf("the arguments of %s are not a JSON object: %.80q", *s.ToolName, args)

@@ -60,7 +60,7 @@ func rowsOf(t *testing.T, kind string, o sinks.ViewOptions, in ...sinks.Trajecto
 // canonical returns a value as an export writes it.
 func canonical(t *testing.T, v any) []byte {
 	t.Helper()
-	line, err := schemas.CanonicalJSON(v)
+	line, err := schemas.OrderedJSON(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +90,7 @@ func shortEpisode(n int) sinks.Trajectory {
 	in.Episode.ProblemStatement = new("The total is wrong.")
 	in.Episode.Patch = new("diff --git a/cart/stock.py b/cart/stock.py\n--- a/cart/stock.py\n+++ b/cart/stock.py\n@@ -1,3 +1,3 @@\n a\n-x\n+y\n b\n")
 	in.Steps[3].Observation = new("x = 1  # ünïcode\n")
+	in.Steps[3].ArgumentsRaw = new(`{"path": "cart/stock.py", "line": 3}`)
 	for i, kind := range map[int]string{3: "seek_static", 4: "seek_dynamic", 5: "seek_dynamic", 7: "edit", 8: "submit"} {
 		s := &in.Steps[i]
 		s.ActionKind, s.IsError, s.WorkspaceSHA256, s.IsNewInformation = kind, new(false), new("w0"), new(i != 5)

@@ -48,7 +48,7 @@ func toolsValue(tools []tool, o sinks.ViewOptions) (any, error) {
 }
 
 func jsonText(v any) (string, error) {
-	raw, err := schemas.CanonicalJSON(v)
+	raw, err := schemas.OrderedJSON(v)
 	return string(raw), err
 }
 

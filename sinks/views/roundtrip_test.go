@@ -103,6 +103,32 @@ func TestTheWholeGoldenEpisodeRoundTrips(t *testing.T) {
 	}
 }
 
+// Rows have the text that the model wrote, not arguments_json with its sorted keys, unless that text
+// says something else, or is one that readers refuse.
+func TestArgumentsKeepTheModelsText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ raw, args, text, object string }{
+		{`{"path": "a.py",  "line": 3}`, `{"line":3,"path":"a.py"}`, `{"path": "a.py",  "line": 3}`, `{"path":"a.py","line":3}`},
+		{`{"path": "a.py", "line": "3"}`, `{"line":3,"path":"a.py"}`, `{"line":3,"path":"a.py"}`, `{"line":3,"path":"a.py"}`},       // repaired
+		{`{"path": "a.py", "line": 3`, `{}`, `{}`, `{}`},                                                                            // not JSON
+		{`{"path": "\ud83d", "line": 3}`, `{"line":3,"path":"\ufffd"}`, `{"line":3,"path":"\ufffd"}`, `{"line":3,"path":"\ufffd"}`}, // half a character
+	} {
+		in := withoutGold(shortEpisode(1))
+		args := strings.ReplaceAll(c.args, `\ufffd`, "\uFFFD")
+		in.Steps[3].ArgumentsRaw, in.Steps[3].ArgumentsJSON = &c.raw, &args
+		for form, want := range map[string]string{sinks.ArgumentsString: c.text, sinks.ArgumentsObject: c.object} {
+			rows, _ := rowsOf(t, "sft-axolotl", sinks.ViewOptions{Arguments: form}, in)
+			want = strings.ReplaceAll(want, `\ufffd`, "\uFFFD")
+			if form == sinks.ArgumentsString {
+				want = string(canonical(t, want))
+			}
+			if line := string(canonical(t, rows[0].Value)); !strings.Contains(line, `"arguments":`+want) {
+				t.Errorf("%s as %s: want %s in %s", c.raw, form, want, line)
+			}
+		}
+	}
+}
+
 // With every template and every option that changes how calls are written, the rows have the same calls,
 // even if argument values look like markup or JSON.
 func TestTemplatesAndArgumentsRoundTrip(t *testing.T) {

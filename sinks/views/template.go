@@ -1,6 +1,7 @@
 package views
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -108,12 +109,14 @@ func templateCalls(calls []call) []templateCall {
 	var out []templateCall
 	for _, c := range calls {
 		call := templateCall{Name: c.Function.Name, Arguments: c.Function.Arguments}
-		var args map[string]json.RawMessage
-		_ = json.Unmarshal(c.Function.Arguments, &args) // callOf has checked that it is an object
-		for name, raw := range args {
-			call.Parameters = append(call.Parameters, parameter{name, plainText(raw)})
+		dec := json.NewDecoder(bytes.NewReader(c.Function.Arguments))
+		_, _ = dec.Token() // callOf has checked that it is an object
+		for dec.More() {
+			name, _ := dec.Token()
+			var value json.RawMessage
+			_ = dec.Decode(&value)
+			call.Parameters = append(call.Parameters, parameter{name.(string), plainText(value)})
 		}
-		slices.SortFunc(call.Parameters, func(a, b parameter) int { return strings.Compare(a.Name, b.Name) })
 		out = append(out, call)
 	}
 	return out

@@ -132,7 +132,11 @@ func trlLines(t *testing.T) []byte {
 		for _, in := range marked() {
 			rows, _ := rowsOf(t, "sft-trl", o, in)
 			for _, row := range rows {
-				out.Write(append(canonical(t, trlLine{o.Mask, o.ChatTemplate, row.Value}), '\n'))
+				line, err := schemas.CanonicalJSON(trlLine{o.Mask, o.ChatTemplate, row.Value}) // the masks do not depend on the order of keys
+				if err != nil {
+					t.Fatal(err)
+				}
+				out.Write(append(line, '\n'))
 			}
 		}
 	}

@@ -104,9 +104,9 @@ func writeEstimate(w io.Writer, cfg configs.Config, e wire.Estimate) {
 	if e.Most.Calls == 0 {
 		return
 	}
-	fmt.Fprint(w, "\n"+wrap(fmt.Sprintf("Estimate: the first prompt has about %s tokens. It assumes that an answer has %d tokens and lengthens the conversation by %d with its observation. "+
-		"It ignores prompt caches and retries. A typical episode takes %d calls, and none takes more than %d.",
-		observe.Number(e.FirstPrompt), wire.ReplyTokens, wire.GrowthTokens, min(wire.TypicalCalls, cfg.Agent.MaxSteps), cfg.Agent.MaxSteps), 0)+"\n")
+	fmt.Fprint(w, "\n"+wrap(fmt.Sprintf("Estimate: the first prompt has about %s tokens, and an observation %d. A typical episode takes %d calls with answers of %d tokens; "+
+		"most are %d calls (agent.max_steps) with answers of %s tokens (llm.max_tokens). It ignores prompt caches and retries.",
+		observe.Number(e.FirstPrompt), wire.ObservationTokens, min(wire.TypicalCalls, cfg.Agent.MaxSteps), min(wire.ReplyTokens, e.LongestReply), cfg.Agent.MaxSteps, observe.Number(e.LongestReply)), 0)+"\n")
 	t := newTable(w, "\tTYPICAL\tMOST")
 	fmt.Fprintf(t, "calls\t%s\t%s\n", observe.Number(e.Typical.Calls), observe.Number(e.Most.Calls))
 	fmt.Fprintf(t, "prompt tokens\t%s\t%s\n", observe.Number(e.Typical.PromptTokens), observe.Number(e.Most.PromptTokens))
@@ -115,6 +115,9 @@ func writeEstimate(w io.Writer, cfg configs.Config, e wire.Estimate) {
 	_ = t.Flush()
 	if limit := cfg.Limits.TotalCost; limit > 0 {
 		fmt.Fprintf(w, "The run stops before it costs more than %s (limits.total_cost).\n", observe.USD(limit))
+	}
+	if e.Most.Limited {
+		fmt.Fprintln(w, "Costs are at most what the limits allow; tokens and calls are those without limits.")
 	}
 }
 

@@ -258,7 +258,7 @@ func TestEnvLoopTakesArgumentsAsText(t *testing.T) {
 		`{"a":1}`:      {Arguments: []byte(`{"a":1}`)},
 		`"{\"a\": 1}"`: {Arguments: []byte(`{"a": 1}`), Raw: `{"a": 1}`},
 		`""`:           {Arguments: []byte(`{}`)},
-		`"{\"a\": "`:   {Arguments: []byte(`{}`), Raw: `{"a": `, Invalid: "unexpected end of JSON input"},
+		`"{\"a\": "`:   {Arguments: []byte(`{}`), Raw: `{"a": `, Invalid: "arguments are not valid JSON: unexpected end of JSON input"},
 		`[1]`:          {Arguments: []byte(`[1]`)},
 		`null`:         {Arguments: []byte(`null`)},
 	} {

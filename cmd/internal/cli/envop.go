@@ -85,7 +85,9 @@ func (o op) call(n int) schemas.ToolCall {
 		c.Raw, c.Arguments = text, nil
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(text), &object); err != nil && strings.TrimSpace(text) != "" {
-			c.Invalid = err.Error()
+			if c.Invalid = "arguments must be a JSON object"; !json.Valid([]byte(text)) {
+				c.Invalid = "arguments are not valid JSON: " + err.Error()
+			}
 		} else if err == nil {
 			c.Arguments = []byte(text)
 		}

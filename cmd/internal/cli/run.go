@@ -81,7 +81,7 @@ func (f *runFlags) config(s *State) (configs.Config, error) {
 	}
 	for _, r := range f.retry {
 		if r != "infra" {
-			return cfg, Usage(fmt.Errorf("--retry %s: only infra can be run again; other outcomes are data", r))
+			return cfg, Usage(fmt.Errorf("--retry %s: only infra can be run again; other outcomes are data. Raise run.attempts for further attempts, or name another --run-dir", r))
 		}
 	}
 	f.gates = nil
@@ -153,7 +153,7 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, run *wire.Run) error {
 	report, err := run.Execute(ctx)
 	out := runOutput{Schema: "tracesmith.run/1", Report: report}
-	hasResults := report.Ledger.Reused+report.Ledger.Ran > 0
+	hasResults := err == nil && report.Ledger.Selected > 0 || report.Ledger.Reused+report.Ledger.Ran > 0
 	if hasResults && !f.asJSON {
 		if err == nil && cfg.Publish.To != "" && report.Data.Episodes > 0 {
 			report.Next = report.FailureCommands() // only how to handle failures; publishing prints the other next steps

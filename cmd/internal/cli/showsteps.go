@@ -86,8 +86,21 @@ func printEpisodeHead(w *screen, e schemas.EpisodeRow) {
 	for i, phase := range e.Phases[:min(len(e.Phases), len(e.PhaseModels))] {
 		phases = append(phases, phase+" "+e.PhaseModels[i])
 	}
-	if len(phases) > 0 {
+	switch {
+	case len(phases) > 0:
 		fmt.Fprintf(w, "models  %s\n", strings.Join(phases, ", "))
+	case e.Model != "none":
+		fmt.Fprintf(w, "model   %s\n", e.Model)
+	}
+	if e.NRetries != nil { // a model was asked
+		cost, tokens := "unknown", "the server reported no usage"
+		if e.CostUSD != nil {
+			cost = observe.USD(*e.CostUSD)
+		}
+		if e.PromptTokens != nil {
+			tokens = fmt.Sprintf("%s prompt and %s completion tokens", observe.Number(int(*e.PromptTokens)), observe.Number(int(schemas.Value(e.CompletionTokens))))
+		}
+		fmt.Fprintf(w, "cost    %s, %s, %s\n", cost, tokens, count(int(*e.NRetries), "retried call"))
 	}
 	if e.NDiverged != nil && *e.NDiverged > 0 && e.FirstDivergedStep != nil {
 		fmt.Fprintf(w, "again   %d answers differ from the recorded ones; the first is that of step %d\n", *e.NDiverged, *e.FirstDivergedStep)
@@ -167,7 +180,7 @@ func (f *stepFlags) printStep(w *screen, s schemas.StepRow) {
 		f.indent(w, "", "", s.Message)
 	}
 	if s.ArgumentsJSON != nil {
-		f.indent(w, cyan, "→ ", schemas.Value(s.ToolName)+" "+*s.ArgumentsJSON)
+		f.indent(w, cyan, "→ ", schemas.Value(s.ToolName)+" "+s.ShownArguments())
 	}
 	if s.Observation != nil {
 		f.indent(w, "", "  ", *s.Observation)

@@ -239,26 +239,31 @@ func tagsOf(s *schemas.StepRow) []tag {
 // prompts are the signs before the commands of tools that take nothing else.
 var prompts = map[string]string{"pdb": "(Pdb) ", "bash": "$ "}
 
-// callText returns the arguments of a call, one per line.
+// callText returns the arguments of a call, one per line, or the text that the model wrote in place of
+// a JSON object.
 func callText(s *schemas.StepRow) string {
-	raw := cmp.Or(schemas.Value(s.ArgumentsJSON), schemas.Value(s.ArgumentsRaw))
-	var args map[string]any
-	if json.Unmarshal([]byte(raw), &args) != nil {
+	raw := s.ShownArguments()
+	dec := json.NewDecoder(strings.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') || !json.Valid([]byte(raw)) {
 		return raw
 	}
-	if command, ok := args["command"].(string); ok && len(args) == 1 && prompts[schemas.Value(s.ToolName)] != "" {
-		return prompts[*s.ToolName] + command
-	}
+	sign := prompts[schemas.Value(s.ToolName)]
 	var out []string
-	for _, name := range sortedKeys(args) {
-		value, isText := args[name].(string)
+	for dec.More() {
+		name, _ := dec.Token()
+		var arg any
+		_ = dec.Decode(&arg)
+		value, isText := arg.(string)
+		if isText && sign != "" && name == "command" && out == nil && !dec.More() {
+			return sign + value
+		}
 		if !isText {
-			value = jsonText(args[name])
+			value = jsonText(arg)
 		}
 		if strings.Contains(value, "\n") {
 			value = "\n" + value
 		}
-		out = append(out, name+": "+value)
+		out = append(out, fmt.Sprintf("%s: %s", name, value))
 	}
 	return strings.Join(out, "\n")
 }

@@ -185,7 +185,7 @@ func textOf(t sinks.Trajectory, step, field string) (string, bool) {
 	case "reasoning":
 		return schemas.Value(row.Reasoning), true
 	case "call":
-		return schemas.Value(row.ArgumentsJSON), true
+		return row.ShownArguments(), true
 	case "observation":
 		return schemas.Value(row.Observation), true
 	}

@@ -226,8 +226,11 @@ func (p *place) view() placeView {
 	}
 	if s := p.status; s != nil && p.running() == nil {
 		v.Counts += fmt.Sprintf(" · %s: %s selected", s.Phase, grouped(int64(s.Selected)))
-		if left := s.Waiting + s.Running + s.Missing; left > 0 {
+		if left := s.Waiting + s.Running; left > 0 {
 			v.Counts += fmt.Sprintf(", %s without an outcome: repeat the run command", grouped(int64(left)))
+		}
+		if s.Failed > 0 {
+			v.Counts += fmt.Sprintf(", %s given up: repeat the run command with --retry infra", grouped(int64(s.Failed)))
 		}
 	}
 	if s := p.running(); s != nil {

@@ -58,7 +58,7 @@ func TestJobsWithoutAnEpisodeAreListed(t *testing.T) {
 	write(t, filepath.Join(dir, "status.json"), `{"schema":"tracesmith.standing/1","run_id":"run-a","phase":"stopped","selected":4,"done":2,"failed":1}`)
 	s := open(t, "", dir)
 	body := page(t, s, "/")
-	wantText(t, body, "stopped: 4 selected, 1 without an outcome: repeat the run command", "the disk is full &lt;b&gt;", "no episode after 3 attempts", "left-over", "unfinished", "2 episodes, 2 jobs without one")
+	wantText(t, body, "stopped: 4 selected, 1 without an outcome: repeat the run command, 1 given up: repeat the run command with --retry infra", "the disk is full &lt;b&gt;", "no episode after 3 attempts", "left-over", "unfinished", "2 episodes, 2 jobs without one")
 	if got := list(t, s, "?outcome=infra"); got.Matched != 1 || len(got.Dead) != 1 || got.Dead[0].UnitKey != "0123456789abcdef" {
 		t.Errorf("the outcome infra has %+v", got)
 	}

@@ -256,7 +256,7 @@ func (a *Agent) checkPrompts(p agents.Policy, t schemas.Task) error {
 			return err
 		}
 	}
-	_, _, err := agents.Preview(p, t, a.tools)
+	_, err := agents.Preview(p, t, a.tools)
 	return err
 }
 

@@ -33,7 +33,7 @@ type modelServer struct {
 // and the staging store is not among them because the pipeline probes it.
 func (r *Run) cheapChecks(ctx context.Context) []preflight.Check {
 	checks := append(diskChecks(r.cfg), r.Bench.sandboxChecks(r.Tasks, false)...)
-	checks = append(checks, r.Agent.modelChecks()...)
+	checks = append(append(checks, r.Agent.modelChecks()...), r.limitsCheck)
 	if r.cfg.Publish.To != "" {
 		checks = append(checks, storeCheck(ctx, "publish.to", r.cfg.Publish.To, r.cfg.S3))
 	}
@@ -44,7 +44,7 @@ func (r *Run) cheapChecks(ctx context.Context) []preflight.Check {
 // reports each result.
 func (r *Run) Preflight(ctx context.Context, report func(preflight.Result)) {
 	checks := append(diskChecks(r.cfg), r.Bench.sandboxChecks(r.Tasks, true)...)
-	checks = append(checks, r.Agent.modelChecks()...)
+	checks = append(append(checks, r.Agent.modelChecks()...), r.limitsCheck)
 	preflight.Run(ctx, append(checks, outsideChecks(ctx, r.cfg)...), report)
 }
 

@@ -43,6 +43,9 @@ func (d *Data) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 		for _, e := range last.Episodes {
 			instances[e.ID] = e.Instance
 		}
+		for _, m := range last.Missing {
+			instances[m.ID] = m.Instance
+		}
 		store, oerr := OpenStore(ctx, d.runDir(), configs.S3{})
 		if oerr != nil {
 			return nil, oerr
