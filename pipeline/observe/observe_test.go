@@ -74,8 +74,8 @@ func TestSummaryAddsUp(t *testing.T) {
 // The summary says why the cost is unknown, and uses the singular for one of something.
 func TestSummarySaysWhyTheCostIsUnknown(t *testing.T) {
 	for want, calls := range map[string]schemas.Calls{
-		"cost unknown: the server sent no token counts for 1 answer\n": {Made: 1, Answered: 1, Uncounted: 1},
-		"cost unknown: no price for some of the calls\n":               {Made: 2, Answered: 2, Uncounted: 1, Unpriced: 1},
+		"cost at most $0: the server reported no usage for 1 answer (counted at the worst case)\n": {Made: 1, Answered: 1, Uncounted: 1},
+		"cost unknown: no price for some of the calls\n":                                           {Made: 2, Answered: 2, Uncounted: 1, Unpriced: 1},
 	} {
 		r := Report{Calls: calls, Data: Data{Episodes: 1, Rows: 1}, Outcome: Outcome{Episodes: 1}}
 		var b bytes.Buffer

@@ -181,13 +181,9 @@ func (r Report) effortLines() []string {
 	}
 	switch {
 	case e.CostUSD == nil && r.Calls.Uncounted > 0 && r.Calls.Unpriced == 0:
-		lines = append(lines, fmt.Sprintf("cost at most %s: the server reported no usage for %s, which count at their worst case", USD(r.Calls.Spent()), plural(r.Calls.Uncounted, "answer")))
+		lines = append(lines, fmt.Sprintf("cost at most %s: the server reported no usage for %s (counted at the worst case)", USD(r.Calls.Spent()), plural(r.Calls.Uncounted, "answer")))
 	case e.CostUSD == nil:
-		reason := "no price for some of the calls"
-		if r.Calls.Unpriced == 0 && r.Calls.Uncounted > 0 {
-			reason = "the server sent no token counts for " + plural(r.Calls.Uncounted, "answer")
-		}
-		lines = append(lines, "cost unknown: "+reason)
+		lines = append(lines, "cost unknown: no price for some of the calls")
 	case *e.CostUSD > 0:
 		lines = append(lines, r.costLine(*e.CostUSD))
 	default:
