@@ -39,8 +39,11 @@ func createOutput(path, container string, force bool) (*output, error) {
 	if err := o.checkPath(container == sinks.Dir); err != nil {
 		return nil, err
 	}
-	var err error
-	if o.stage, err = os.MkdirTemp(filepath.Dir(path), ".tracesmith-export-"); err != nil {
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		o.stage, err = os.MkdirTemp(filepath.Dir(path), ".tracesmith-export-")
+	}
+	if err != nil {
 		return nil, Usage(fmt.Errorf("creating the output: %w", err))
 	}
 	o.temp = filepath.Join(o.stage, "output")
