@@ -48,3 +48,12 @@ func columnsOf(w io.Writer) int {
 	columns, _, _ := terminalSize(f)
 	return columns
 }
+
+// Columns returns the current width of the terminal, or 0 if it is unknown.
+func (s *Screen) Columns() int {
+	columns, _ := s.size()
+	return columns
+}
+
+// Wrap breaks the lines of a text between words so that they fit into the columns. 0 columns: it changes nothing.
+func Wrap(text string, columns int) string { return wrap(text, columns) }
