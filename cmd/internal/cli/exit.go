@@ -98,6 +98,9 @@ func unwritable(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
+// tryPrefix begins the line of a message that says what to do.
+const tryPrefix = "       try: "
+
 // Describe formats err as the message for the user, with its hint if it has one.
 func Describe(err error) string {
 	var b strings.Builder
@@ -109,9 +112,9 @@ func Describe(err error) string {
 	var withHint interface{ Hint() string }
 	switch {
 	case errors.As(err, &withHint) && withHint.Hint() != "":
-		fmt.Fprintf(&b, "       try: %s\n", withHint.Hint())
+		fmt.Fprintf(&b, tryPrefix+"%s\n", withHint.Hint())
 	case unwritable(err):
-		b.WriteString("       try: free some space or name another place, and repeat the command\n")
+		b.WriteString(tryPrefix + "free some space or name another place, and repeat the command\n")
 	}
 	return b.String()
 }

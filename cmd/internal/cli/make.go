@@ -123,8 +123,10 @@ func (f *makeFlags) runCommand(ctx context.Context, s *State, args ...string) er
 	fmt.Fprintf(s.Stderr, "\n$ %s\n", shell(append([]string{"tracesmith"}, args...)...))
 	root := Tracesmith(s)
 	root.SetArgs(args)
+	s.partial = args[0] != "publish"
+	defer func() { s.partial = false }()
 	if err := root.ExecuteContext(ctx); err != nil {
-		return fmt.Errorf("%s: %w", strings.Join(args[:2], " "), err)
+		return fmt.Errorf("%s: %w", strings.TrimSuffix(strings.Join(args[:2], " "), " -p"), err)
 	}
 	return nil
 }
@@ -160,7 +162,7 @@ func printSetups(s *State, setups []wire.SetupRecord, tasks, workers int) {
 	if usable == 0 {
 		return
 	}
-	fmt.Fprintf(s.Stderr, "%d of %d repositories have a setup.", usable, len(setups))
+	fmt.Fprintf(s.Stderr, "%d of %s with a setup that works.", usable, repositories(len(setups)))
 	if tasks > 0 {
 		yield := strconv.Itoa(tasks)
 		if maxTasks < tasks {

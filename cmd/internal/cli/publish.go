@@ -111,18 +111,15 @@ func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []strin
 	if err != nil {
 		return zero, Usage(err)
 	}
+	live := newLiveLine(s)
 	report, err := publish.Publish(ctx, publish.Config{
 		Staging: staging, Dest: dest, Name: datasetName(cfg.Publish), Selection: chosen, Producer: Version,
 		Secrets: redact.NewKnown(redact.Environment(s.Environ)), Benchmarks: benchmarks,
 		Progress: func(stage string) {
-			if s.TTY {
-				fmt.Fprintf(s.Stderr, "\r\x1b[Kpublishing: %s", stage)
-			}
+			live.show("publishing: %s", stage)
 		},
 	})
-	if s.TTY {
-		fmt.Fprint(s.Stderr, "\r\x1b[K")
-	}
+	live.erase()
 	return report, publishError(err, cfg.Publish.To)
 }
 

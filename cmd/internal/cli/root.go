@@ -14,6 +14,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 )
 
@@ -68,7 +69,13 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 		err = cause
 	}
 	if err != nil && err.Error() != "" {
-		fmt.Fprint(s.Stderr, redact.New(redact.NewKnown(redact.Environment(s.Environ))).Text(Describe(err)))
+		text := redact.New(redact.NewKnown(redact.Environment(s.Environ))).Text(Describe(err))
+		for line := range strings.Lines(text) {
+			if screen := newLiveLine(s).screen; screen != nil && !strings.HasPrefix(line, tryPrefix) { // people copy commands
+				line = observe.Wrap(line, screen.Columns())
+			}
+			fmt.Fprint(s.Stderr, line)
+		}
 	}
 	return CodeOf(err)
 }

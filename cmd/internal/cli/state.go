@@ -37,6 +37,7 @@ type State struct {
 	// TTY reports whether Stderr is a terminal, StdinTTY whether Stdin is, StdoutTTY whether Stdout is.
 	TTY, StdinTTY, StdoutTTY bool
 
+	partial  bool        // another command runs this one and goes on, so it suggests no next command
 	paging   atomic.Bool // a pager has the terminal and handles SIGINT
 	drainer  drainer
 	exitHook exitHook

@@ -85,7 +85,7 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 		}{"tracesmith.tasks.new/1", created.Dir, created.Task, created.Setup.Run.Passed(), created.Setup.Run.Wall.Seconds(),
 			created.Setup.Facts, created.Setup.Attempts, created.Setup.Added, created.OmittedFiles})
 	}
-	printCreated(s, created)
+	printCreated(s, f.task.Repo, created)
 	return nil
 }
 
@@ -121,7 +121,14 @@ func attemptText(a discover.Attempt) string {
 	return out
 }
 
-func printCreated(s *State, created wire.CreatedTask) {
+func fails(n int) string {
+	if n == 1 {
+		return "1 test fails"
+	}
+	return fmt.Sprintf("%d tests fail", n)
+}
+
+func printCreated(s *State, repo string, created wire.CreatedTask) {
 	row := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(s.Stdout, "  %-12s %s\n", name, value)
@@ -153,7 +160,12 @@ func printCreated(s *State, created wire.CreatedTask) {
 	if created.Setup.Slow {
 		fmt.Fprintln(s.Stdout, "\nThe tests did not end in time: raise sandbox.verify_timeout, or make the entrypoint run fewer of them.")
 	} else if created.Task.GoldPatch == "" && attempt.Failed == 0 {
-		fmt.Fprintln(s.Stdout, "\nAll tests pass: there is nothing to fix yet. Make bugs with tracesmith tasks synth, or name a fix with --fix.")
+		fmt.Fprintf(s.Stdout, "\nAll tests pass, so this task has nothing to fix yet: add a failing test to %s, or remove the\ndirectory and name a fix with --fix, or make bugs.\n\nnext: tracesmith tasks synth %s\n",
+			filepath.Join(created.Dir, "repo"), shell(repo))
+		return
+	} else if created.Task.GoldPatch == "" {
+		fmt.Fprintf(s.Stdout, "\n%s now, which the task asks to fix. Describe the bug in %s. The agent oracle\nalso needs the fix as gold.patch in the same directory.\n",
+			fails(attempt.Failed), filepath.Join(created.Dir, "task.yaml"))
 	}
 	fmt.Fprintf(s.Stdout, "\nnext: tracesmith tasks verify --dir %s %s\n", shell(filepath.Dir(created.Dir)), created.Task.InstanceID)
 }

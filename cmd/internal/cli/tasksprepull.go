@@ -51,7 +51,7 @@ func (f *prepullFlags) pull(ctx context.Context, s *State, names []string) error
 	if err != nil {
 		return Usage(err)
 	}
-	p := &pullProgress{liveLine: liveLine{w: s.Stderr, live: s.TTY}, total: len(list)}
+	p := &pullProgress{liveLine: newLiveLine(s), total: len(list)}
 	fmt.Fprintf(s.Stderr, "prepull: %d tasks, %d images, %d at once\n", len(tasks), len(list), f.workers)
 	bench.Pull(ctx, list, f.workers, wire.PullProgress{Started: p.started, Bytes: p.bytes, Done: p.done})
 	p.erase()

@@ -114,11 +114,10 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 	if f.cfg.Repos, err = f.repos(ctx, s, bench, settings.Tasks, args); err != nil || f.dryRun {
 		return err
 	}
-	f.cfg.Progress = synthProgress(s)
+	live := newLiveLine(s)
+	f.cfg.Progress = synthProgress(s, live)
 	sum, err := synth.Run(ctx, bench.FactoryConfig(f.cfg))
-	if s.TTY {
-		fmt.Fprintln(s.Stderr)
-	}
+	live.erase()
 	if err != nil {
 		return synthError(err)
 	}
