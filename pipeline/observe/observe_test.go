@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 func sample() Report {
@@ -65,6 +67,35 @@ func TestSummaryAddsUp(t *testing.T) {
 	var back map[string]any
 	if err := json.Unmarshal(raw, &back); err != nil || back["schema_version"] != ReportVersion {
 		t.Errorf("%v %v", back["schema_version"], err)
+	}
+}
+
+// The summary says why the cost is unknown, and uses the singular for one of something.
+func TestSummarySaysWhyTheCostIsUnknown(t *testing.T) {
+	for want, calls := range map[string]schemas.Calls{
+		"cost unknown: the server sent no token counts for 1 answer\n": {Made: 1, Answered: 1, Uncounted: 1},
+		"cost unknown: no price for some of the calls\n":               {Made: 2, Answered: 2, Uncounted: 1, Unpriced: 1},
+	} {
+		r := Report{Calls: calls, Data: Data{Episodes: 1, Rows: 1}}
+		var b bytes.Buffer
+		if err := r.WriteText(&b); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), want) || !strings.Contains(b.String(), "1 episode, 1 step row, ") {
+			t.Errorf("%q is not in:\n%s", want, b.String())
+		}
+	}
+}
+
+// What calls without an answer may have cost is called a limit.
+func TestCostLineNamesItsLimit(t *testing.T) {
+	r := Report{Outcome: Outcome{Tasks: 2}, Effort: Effort{SpentNowUSD: 1.5}}
+	if got := r.costLine(1); got != "cost $1.00, $0.5000 per task; $1.50 by this command" {
+		t.Error(got)
+	}
+	r.Calls.AtRiskUSD = 0.5
+	if got := r.costLine(1); got != "cost $1.00, $0.5000 per task; at most $1.50 by this command" {
+		t.Error(got)
 	}
 }
 

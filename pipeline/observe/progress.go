@@ -83,7 +83,7 @@ func (p *progress) episodeLine(j schemas.Job, e Episode) string {
 	if p.start.ToDo > 0 {
 		total = fmt.Sprintf("/%d", p.start.ToDo)
 	}
-	line := fmt.Sprintf("  [%d%s] %-10s %s#%d  %s", p.done, total, e.Outcome, j.Instance, j.Attempt, e.ExitReason)
+	line := fmt.Sprintf("  [%d%s] %-10s %s#%d  %s", p.done, total, e.Outcome, j.Instance, j.Attempt, e.reason())
 	if e.Steps > 0 {
 		line += fmt.Sprintf(", %s, %s", plural(e.Steps, "step"), duration(e.Wall))
 	}

@@ -58,6 +58,14 @@ type Episode struct {
 	FirstDiverged string `json:"first_diverged,omitempty"`
 }
 
+// reason says why an episode ended.
+func (e Episode) reason() string {
+	if e.ExitReason == schemas.OutcomeCancelled {
+		return "the run stopped"
+	}
+	return e.ExitReason
+}
+
 // FromStaged summarizes a staged episode. size is the size of the staged object in bytes.
 func FromStaged(s sinks.Staged, size int64) Episode {
 	r := s.Episode

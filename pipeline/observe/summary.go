@@ -86,7 +86,7 @@ func (r Report) blocks() []block {
 	if r.Log != "" && (r.Verdict != Complete || r.Friction.InfraRetries > 0) {
 		out = append(out, block{"log", []string{r.Log + " says what happened"}})
 	}
-	data := fmt.Sprintf("%s episodes, %s step rows, %s staged in %s", Number(r.Data.Episodes), Number(r.Data.Rows), size(r.Data.Bytes), r.Data.Staging)
+	data := fmt.Sprintf("%s, %s, %s staged in %s", plural(r.Data.Episodes, "episode"), plural(r.Data.Rows, "step row"), size(r.Data.Bytes), r.Data.Staging)
 	if len(r.Data.Redactions) > 0 {
 		data += "; redacted: " + counts(r.Data.Redactions)
 	}
@@ -133,7 +133,7 @@ func (r Report) episodeLines(outcome string) []string {
 		if len(lines) == maxListed {
 			return append(lines, outcome+": and more, see summary.json")
 		}
-		line := fmt.Sprintf("%s: %s %s#%d: %s", outcome, e.ID, e.Instance, e.Attempt, e.ExitReason)
+		line := fmt.Sprintf("%s: %s %s#%d: %s", outcome, e.ID, e.Instance, e.Attempt, e.reason())
 		if e.Cause != "" {
 			line += ": " + firstLine(e.Cause)
 		}
@@ -149,7 +149,7 @@ func (r Report) outcomeLines() []string {
 		lines = append(lines, fmt.Sprintf("resolved by at least one attempt: %s of %s tasks", Number(o.ResolvedTasks), Number(o.Tasks)))
 	}
 	if n := o.Episodes - o.Verified; n > 0 {
-		lines = append(lines, Number(n)+" episodes without a verdict")
+		lines = append(lines, plural(n, "episode")+" without a verdict")
 	}
 	return lines
 }
@@ -187,7 +187,7 @@ func (s Successes) String() string {
 func (r Report) effortLines() []string {
 	e := r.Effort
 	lines := []string{
-		Number(int(e.Steps.Sum)) + " steps; per episode " + e.Steps.quantiles(func(v float64) string { return Number(int(v)) }),
+		plural(int(e.Steps.Sum), "step") + "; per episode " + e.Steps.quantiles(func(v float64) string { return Number(int(v)) }),
 		"time per episode " + e.WallSeconds.quantiles(func(v float64) string { return duration(time.Duration(v * float64(time.Second))) }),
 	}
 	if e.Tokens > 0 {
@@ -196,7 +196,11 @@ func (r Report) effortLines() []string {
 	}
 	switch {
 	case e.CostUSD == nil:
-		lines = append(lines, "cost unknown: no price for some of the calls")
+		reason := "no price for some of the calls"
+		if r.Calls.Unpriced == 0 && r.Calls.Uncounted > 0 {
+			reason = "the server sent no token counts for " + plural(r.Calls.Uncounted, "answer")
+		}
+		lines = append(lines, "cost unknown: "+reason)
 	case *e.CostUSD > 0:
 		lines = append(lines, r.costLine(*e.CostUSD))
 	default:
@@ -212,7 +216,11 @@ func (r Report) costLine(cost float64) string {
 	if n := r.Outcome.ResolvedTasks; n > 0 {
 		line += fmt.Sprintf(", %s per resolved task", USD(cost/float64(n)))
 	}
-	return line + fmt.Sprintf("; %s in this run", USD(r.Effort.SpentNowUSD))
+	limit := ""
+	if r.Calls.AtRiskUSD > 0 { // it is part of SpentNowUSD
+		limit = "at most "
+	}
+	return line + fmt.Sprintf("; %s%s by this command", limit, USD(r.Effort.SpentNowUSD))
 }
 
 // callLines returns the model calls of the whole run, including unfinished episodes and

@@ -39,12 +39,9 @@ func createOutput(path, container string, force bool) (*output, error) {
 	if err := o.checkPath(container == sinks.Dir); err != nil {
 		return nil, err
 	}
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err == nil {
-		o.stage, err = os.MkdirTemp(filepath.Dir(path), ".tracesmith-export-")
-	}
-	if err != nil {
-		return nil, Usage(fmt.Errorf("creating the output: %w", err))
+	var err error
+	if o.stage, err = os.MkdirTemp(filepath.Dir(path), ".tracesmith-export-"); err != nil {
+		return nil, Usage(creating(path, err))
 	}
 	o.temp = filepath.Join(o.stage, "output")
 	if container == sinks.Dir {

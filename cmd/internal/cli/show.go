@@ -57,6 +57,7 @@ the others: show prints what it can read, and the exit code is 3.`,
 			return f.showOne(c.Context(), s, data, args[1])
 		},
 	}
+	c.ValidArgsFunction = f.completeEpisode
 	f.dataFlags.Add(c)
 	f.listFlags.Add(c)
 	f.stepFlags.Add(c)

@@ -171,7 +171,7 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by grou
 	if damaged := data.Damaged(); stats.Episodes == 0 && len(damaged) > 0 {
 		return Usage(damaged[0].Err)
 	}
-	if err := writePlots(f.plots, c.tally.Plots()); err != nil {
+	if err := writePlots(s, f.plots, c.tally.Plots()); err != nil {
 		return err
 	}
 	if f.asJSON {
@@ -230,7 +230,7 @@ func selectedIDs(ctx context.Context, data *wire.Data, nameOrFile string) (map[s
 
 // writePlots writes one file per figure, unless dir is "". It returns an error if a file
 // exists.
-func writePlots(dir string, plots []publish.Plot) error {
+func writePlots(s *State, dir string, plots []publish.Plot) error {
 	if dir == "" {
 		return nil
 	}
@@ -253,6 +253,7 @@ func writePlots(dir string, plots []publish.Plot) error {
 			return fmt.Errorf("writing a figure: %w", err)
 		}
 	}
+	fmt.Fprintf(s.Stderr, "wrote %s (SVG) to %s\n", count(len(plots), "figure"), dir)
 	return nil
 }
 

@@ -37,7 +37,7 @@ func synthProgress(s *State, live liveLine) func(synth.Progress) {
 }
 
 func synthParts(p synth.Progress) []string {
-	parts := []string{fmt.Sprintf("%d of %s surveyed", p.Surveyed, repositories(p.Repos))}
+	parts := []string{fmt.Sprintf("repositories surveyed: %d of %d", p.Surveyed, p.Repos)}
 	if p.SurveyDone < p.SurveyRuns {
 		parts = append(parts, fmt.Sprintf("survey: %d of %d test runs", p.SurveyDone, p.SurveyRuns))
 	}
@@ -116,7 +116,7 @@ func operatorName(sum synth.Summary, id string) string {
 
 // printSynthTotals prints the totals, and the repositories with notes or without tasks.
 func printSynthTotals(s *State, sum synth.Summary) {
-	fmt.Fprintf(s.Stdout, "\n%s of %s in %s\n", count(sum.Tasks, "task"), repositories(sum.Repos-len(sum.Refused)), sum.File)
+	fmt.Fprintf(s.Stdout, "\n%s of %s in %s\n", count(sum.Tasks, "task"), count(sum.Repos-len(sum.Refused), "repository"), sum.File)
 	if sum.PerHour > 0 {
 		fmt.Fprintf(s.Stdout, "%.0f s, %.0f candidates an hour, workers busy for %.0f%% of the time\n", sum.Seconds, sum.PerHour, 100*sum.Busy)
 	}
@@ -147,13 +147,6 @@ func printSynthTotals(s *State, sum synth.Summary) {
 	if sum.Tasks > 0 && !s.partial {
 		fmt.Fprintf(s.Stdout, "next: tracesmith tasks verify --tasks %s\n", sum.File)
 	}
-}
-
-func repositories(n int) string {
-	if n == 1 {
-		return "1 repository"
-	}
-	return fmt.Sprintf("%d repositories", n)
 }
 
 // levels lists how many tasks have each level of difficulty.

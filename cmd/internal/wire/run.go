@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -164,6 +165,7 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 	if err != nil {
 		return observe.Report{}, err
 	}
+	r.warnChangedLimits()
 	r.reap(ctx)
 	defer func() { // a daemon may have started a sandbox after the death of the process that requested it
 		if ctx.Err() == nil {
@@ -180,6 +182,27 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 	place := r.opt.Cluster.Place()
 	fmt.Fprintf(r.opt.Progress, "coordinating via %s; start workers with: tracesmith worker --nats %s\n", place, place)
 	return fleet.Coordinate(ctx, fleet.Config{Config: cfg, Conn: r.opt.Cluster, InFlight: r.cfg.Engine.InFlight, RunSpec: offer}, deps)
+}
+
+// warnChangedLimits names limits of an episode that differ from those with which the run began, because the
+// episodes that it reuses had those.
+func (r *Run) warnChangedLimits() {
+	var began configs.Config
+	info, err := rundir.ReadInfo(r.cfg.Run.Dir)
+	if err != nil || r.opt.Fresh || json.Unmarshal(info.Config, &began) != nil {
+		return
+	}
+	for _, limit := range []struct {
+		setting    string
+		began, now any
+	}{
+		{"agent.max_steps", began.Agent.MaxSteps, r.cfg.Agent.MaxSteps}, {"agent.wall", began.Agent.Wall, r.cfg.Agent.Wall},
+		{"agent.max_prompt_tokens", began.Agent.MaxPromptTokens, r.cfg.Agent.MaxPromptTokens},
+	} {
+		if limit.began != limit.now {
+			fmt.Fprintf(r.opt.Warn, "warning: the run began with %s %v, and continues with %v: reused episodes are not run again\n", limit.setting, limit.began, limit.now)
+		}
+	}
 }
 
 // Episodes returns the ids of the batch's episodes, in the order in which they start.
@@ -281,7 +304,7 @@ func (r *Run) reap(ctx context.Context) {
 	if n, err := r.Bench.Reap(ctx, r.Tasks); err != nil {
 		fmt.Fprintf(r.opt.Warn, "warning: %v\n", err)
 	} else if n > 0 {
-		fmt.Fprintf(r.opt.Warn, "removed %d sandboxes and directories that earlier processes left behind\n", n)
+		fmt.Fprintf(r.opt.Warn, "removed leftovers of earlier processes (sandboxes and directories): %d\n", n)
 	}
 }
 
