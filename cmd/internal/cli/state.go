@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -117,6 +118,9 @@ func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
 }
+
+// warn prints a warning.
+func (s *State) warn(text string) { fmt.Fprintf(s.Stderr, "warning: %s\n", text) }
 
 // Getenv returns the value of a variable in Environ; the last entry wins.
 func (s *State) Getenv(name string) string {

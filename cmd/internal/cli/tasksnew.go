@@ -56,6 +56,9 @@ the fix.`,
 }
 
 func (f *newFlags) run(ctx context.Context, s *State) error {
+	if err := wire.CheckCheckout(f.task.Repo); err != nil {
+		return Usage(err)
+	}
 	_, bench, err := openBench(ctx, s, f.Load)
 	if err != nil {
 		return err
@@ -64,6 +67,7 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 	if _, err := bench.Reap(ctx, []schemas.Task{{}}); err != nil {
 		return err
 	}
+	f.task.Warn = s.warn
 	f.task.OnAttempt = func(a discover.Attempt) { fmt.Fprintln(s.Stderr, " ", attemptLine(a)) }
 	created, err := bench.NewTask(ctx, f.task)
 	if err != nil {
@@ -110,11 +114,12 @@ func attemptText(a discover.Attempt) string {
 	return out
 }
 
-func fails(n int) string {
+// failNow says how many tests fail.
+func failNow(n int) string {
 	if n == 1 {
-		return "1 test fails"
+		return "1 test fails now"
 	}
-	return fmt.Sprintf("%d tests fail", n)
+	return fmt.Sprintf("%d tests fail now", n)
 }
 
 func printCreated(s *State, repo string, created wire.CreatedTask) {
@@ -153,8 +158,8 @@ func printCreated(s *State, repo string, created wire.CreatedTask) {
 			filepath.Join(created.Dir, "repo"), shell(repo))
 		return
 	} else if created.Task.GoldPatch == "" {
-		fmt.Fprintf(s.Stdout, "\n%s now, which the task asks to fix. Describe the bug in %s. The agent oracle\nalso needs the fix as gold.patch in the same directory.\n",
-			fails(attempt.Failed), filepath.Join(created.Dir, "task.yaml"))
+		fmt.Fprintf(s.Stdout, "\n%s, and the task asks to fix that. Describe the bug in %s. The agent oracle\nalso needs the fix as gold.patch in the same directory.\n",
+			failNow(attempt.Failed), filepath.Join(created.Dir, "task.yaml"))
 	}
 	fmt.Fprintf(s.Stdout, "\nnext: tracesmith tasks verify --dir %s %s\n", shell(filepath.Dir(created.Dir)), created.Task.InstanceID)
 }

@@ -169,9 +169,17 @@ func (f *synthFlags) checkouts(ctx context.Context, s *State, bench *wire.Workbe
 	if given {
 		t.Entrypoint = cmp.Or(t.Entrypoint, wire.DefaultEntrypoint)
 	}
-	list, err := wire.Repositories(args, t)
-	if given || err != nil {
-		return list, Usage(err)
+	list, err := wire.Repositories(args, t, s.warn)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	for _, r := range list {
+		for _, warning := range wire.CheckoutWarnings(ctx, r, "") {
+			s.warn(warning)
+		}
+	}
+	if given {
+		return list, nil
 	}
 	repos, err := f.findSetups(ctx, s, bench, list)
 	if err == nil && len(repos) == 0 {
