@@ -262,8 +262,8 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 	rep.Selected = len(keep)
 	if len(keep) == 0 {
 		try := shell("tracesmith", "stats", data.Place)
-		if !f.all && slices.Contains(selection.Builtin(), f.selection) {
-			try = shell("tracesmith", "filter", data.Place, "--recipe", f.selection, "--reasons")
+		if !f.all && slices.Contains(selection.Builtin(), rep.Selection) {
+			try = shell("tracesmith", "filter", data.Place, "--recipe", rep.Selection, "--reasons")
 		}
 		return nil, rep, &Error{Code: ExitUsage, Try: try, Err: fmt.Errorf("selection %s keeps none of %d episodes", rep.Selection, rep.Read)}
 	}

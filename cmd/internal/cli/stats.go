@@ -266,8 +266,13 @@ func printTotals(w io.Writer, st publish.Stats, deadLettersPath string) {
 	if st.Unverified > 0 {
 		fmt.Fprintf(w, "%s without a verdict\n", count(st.Unverified, "episode"))
 	}
-	fmt.Fprintf(w, "%d repeat the calls and texts of an earlier one; the history of %d was cut\n", st.Duplicates, st.Trimmed)
-	if st.CostUSD != nil {
+	if st.Duplicates > 0 {
+		fmt.Fprintf(w, "%s with the calls and texts of an earlier one\n", count(st.Duplicates, "episode"))
+	}
+	if st.Trimmed > 0 {
+		fmt.Fprintf(w, "%s whose model did not always see the whole history\n", count(st.Trimmed, "episode"))
+	}
+	if st.CostUSD != nil && *st.CostUSD > 0 {
 		fmt.Fprintf(w, "cost $%.4f, of the %d episodes that report one\n", *st.CostUSD, st.Cost.N)
 	}
 }

@@ -117,13 +117,6 @@ func operatorName(sum synth.Summary, id string) string {
 // printSynthTotals prints the totals, and the repositories with notes or without tasks.
 func printSynthTotals(s *State, sum synth.Summary) {
 	fmt.Fprintf(s.Stdout, "\n%s of %s in %s\n", count(sum.Tasks, "task"), count(sum.Repos-len(sum.Refused), "repository"), sum.File)
-	if sum.PerHour > 0 {
-		fmt.Fprintf(s.Stdout, "%.0f s, %.0f candidates an hour, workers busy for %.0f%% of the time\n", sum.Seconds, sum.PerHour, 100*sum.Busy)
-	}
-	if r := sum.SuiteRuns; r.Survey > 0 {
-		fmt.Fprintf(s.Stdout, "CPU time in runs of the whole test suite: %.1f for each task, %.1f to judge a candidate; in total %.1f for the surveys, %.1f for candidates, %.1f for releases, %.1f for other work\n",
-			r.PerTask, r.PerCandidate, r.Survey, r.Trials, r.Releases, r.Other)
-	}
 	if sum.NotAlone > 0 {
 		fmt.Fprintf(s.Stdout, "%d tests did not run separately from the others of their class, because the time for that was used up\n", sum.NotAlone)
 	}
