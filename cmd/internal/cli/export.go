@@ -278,7 +278,7 @@ func (f *exportFlags) chosen(ctx context.Context, s *State, data *wire.Data) (se
 			return nil, err
 		}
 		if published != nil {
-			fmt.Fprintf(s.Stderr, "exporting the selection %s, with which the dataset was published: choose another with --selection\n", published.Header.Name)
+			fmt.Fprintf(s.Stderr, "exporting the dataset's selection %s; --selection chooses another\n", published.Header.Name)
 			return published, nil
 		}
 	}

@@ -158,8 +158,7 @@ func printCreated(s *State, repo string, created wire.CreatedTask) {
 			filepath.Join(created.Dir, "repo"), shell(repo))
 		return
 	} else if created.Task.GoldPatch == "" {
-		fmt.Fprintf(s.Stdout, "\n%s, and the task asks to fix that. Describe the bug in %s. The agent oracle\nalso needs the fix as gold.patch in the same directory.\n",
-			failNow(attempt.Failed), filepath.Join(created.Dir, "task.yaml"))
+		fmt.Fprintf(s.Stdout, "\n%s, and the task asks to fix that. Describe the bug in task.yaml.\nThe agent oracle also needs the fix: add it to the directory as gold.patch.\n", failNow(attempt.Failed))
 	}
 	fmt.Fprintf(s.Stdout, "\nnext: tracesmith tasks verify --dir %s %s\n", shell(filepath.Dir(created.Dir)), created.Task.InstanceID)
 }
