@@ -201,5 +201,5 @@ func printLoading(s *State, place string) {
 		fmt.Fprintf(s.Stdout, "  pandas.read_parquet(%q)   # Python; the same path with /*.parquet for polars and DuckDB\n", table)
 		return
 	}
-	fmt.Fprintf(s.Stdout, "  load_dataset(%q)   # Python, package datasets; pandas, polars, DuckDB: read_parquet(%q)\n", place, table)
+	fmt.Fprintf(s.Stdout, "  load_dataset(%q)   # Python, package datasets\n  read_parquet(%q)   # pandas, polars, DuckDB\n", place, table)
 }

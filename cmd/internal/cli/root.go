@@ -72,15 +72,21 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 		err = cause
 	}
 	if err != nil && err.Error() != "" {
-		text := redact.New(redact.NewKnown(redact.Environment(s.Environ))).Text(Describe(err))
-		for line := range strings.Lines(text) {
-			if screen := newLiveLine(s).screen; screen != nil && !strings.HasPrefix(line, tryPrefix) { // people copy commands
-				line = observe.Wrap(line, screen.Columns())
-			}
-			fmt.Fprint(s.Stderr, line)
-		}
+		printError(s, err)
 	}
 	return CodeOf(err)
+}
+
+// printError prints the message of an error. On a terminal, it breaks long lines between words, except for the
+// command to try, which people copy.
+func printError(s *State, err error) {
+	text := redact.New(redact.NewKnown(redact.Environment(s.Environ))).Text(Describe(err))
+	for line := range strings.Lines(text) {
+		if screen := newLiveLine(s).screen; screen != nil && !strings.HasPrefix(line, tryPrefix) {
+			line = observe.Wrap(line, screen.Columns())
+		}
+		fmt.Fprint(s.Stderr, line)
+	}
 }
 
 // watchSignals cancels the command at the first signal, and ends the process at the second

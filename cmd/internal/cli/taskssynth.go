@@ -183,7 +183,7 @@ func (f *synthFlags) checkouts(ctx context.Context, s *State, bench *wire.Workbe
 	}
 	repos, err := f.findSetups(ctx, s, bench, list)
 	if err == nil && len(repos) == 0 {
-		err = &Error{Code: ExitUsage, Try: "tracesmith tasks new DIR, which lists everything that it tries", Err: errors.New("no repository has a setup that works")}
+		err = &Error{Code: ExitUsage, Try: "declare what is missing in pyproject.toml or requirements.txt, or use tracesmith tasks synth DIR --setup COMMAND --entrypoint COMMAND", Err: errors.New("no repository has a setup that works")}
 	}
 	return repos, err
 }
