@@ -75,7 +75,10 @@ func (r Report) blocks() []block {
 		out = append(out, block{"stopped", lines})
 	}
 	if out = append(out, block{"ledger", r.ledgerLines()}); r.Outcome.Episodes > 0 {
-		out = append(out, block{"outcome", r.outcomeLines()}, block{"effort", r.effortLines()})
+		out = append(out, block{"outcome", r.outcomeLines()})
+	}
+	if r.Outcome.Episodes+r.Calls.Made > 0 {
+		out = append(out, block{"effort", r.effortLines()})
 	}
 	if lines := r.callLines(); len(lines) > 0 {
 		out = append(out, block{"calls", lines})

@@ -199,6 +199,12 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if err := rep.write(f.out + lintSuffix); err != nil {
 		return err
 	}
+	f.print(s, rep)
+	return nil
+}
+
+// print prints what was exported.
+func (f *exportFlags) print(s *State, rep lint) {
 	format := ""
 	if rep.Container != sinks.Dir && containerOf(f.out) == "" { // the name does not say it
 		format = " (" + rep.Container + ")"
@@ -220,7 +226,6 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if rep.Dropped["turns_cut_gold"] > 0 {
 		fmt.Fprintln(s.Stdout, "  rows end before the edit that comes from a gold patch; --allow-gold keeps it")
 	}
-	return nil
 }
 
 // selected applies the selection to all episodes. It returns the ids of the selected episodes
