@@ -199,12 +199,12 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if err := rep.write(f.out + lintSuffix); err != nil {
 		return err
 	}
-	f.print(s, rep)
+	f.printResult(s, rep)
 	return nil
 }
 
-// print prints what was exported.
-func (f *exportFlags) print(s *State, rep lint) {
+// printResult says what was written and what was not.
+func (f *exportFlags) printResult(s *State, rep lint) {
 	format := ""
 	if rep.Container != sinks.Dir && containerOf(f.out) == "" { // the name does not say it
 		format = " (" + rep.Container + ")"

@@ -79,6 +79,9 @@ func (f *showFlags) check(c *cobra.Command, args []string) error {
 			return fmt.Errorf("--%s: %s", name, reason)
 		}
 	}
+	if c.Flags().Changed("step") && f.step < 0 {
+		return fmt.Errorf("--step %d: want 0 or more", f.step)
+	}
 	if f.interactive && (f.asJSON || f.bytes || f.step >= 0 || f.last) {
 		return fmt.Errorf("--interactive chooses the steps itself: leave out --step, --last, --json and --wire")
 	}
