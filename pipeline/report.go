@@ -88,7 +88,7 @@ func (b *Batch) report(err error) observe.Report {
 		if _, ok := b.episodes[j.EpisodeID]; ok {
 			continue
 		}
-		reason := observe.NotFinished
+		reason := "not finished"
 		if e, ok := b.dead[j.EpisodeID]; ok {
 			reason = "given up: " + e.Class + ": " + b.Config.public(e.Cause)
 		} else if _, todo := b.ToDo[j.EpisodeID]; !todo {

@@ -94,9 +94,6 @@ func FromStaged(s sinks.Staged, size int64) Episode {
 	return e
 }
 
-// NotFinished is the reason of an episode that the run did not get to or did not finish.
-const NotFinished = "not finished"
-
 // Missing is a selected job without an episode.
 type Missing struct {
 	ID       string `json:"episode_id"`

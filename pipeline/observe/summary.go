@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -109,16 +108,12 @@ func (r Report) ledgerLines() []string {
 	if l.Unselected > 0 {
 		lines = append(lines, fmt.Sprintf("and %s of tasks or attempts that are not selected now; publishing includes them", plural(l.Unselected, "episode")))
 	}
-	for _, o := range []string{schemas.OutcomeAgentError, schemas.OutcomeInfra} {
+	for _, o := range []string{schemas.OutcomeAgentError, schemas.OutcomeInfra, schemas.OutcomeCancelled} {
 		lines = append(lines, r.episodeLines(o)...)
 	}
-	missing := r.Missing
-	if r.Verdict == Stopped || r.Verdict == Interrupted { // the others are missing because of that
-		missing = slices.DeleteFunc(slices.Clone(missing), func(m Missing) bool { return m.Reason == NotFinished })
-	}
-	for i, m := range missing {
+	for i, m := range r.Missing {
 		if i == maxListed {
-			lines = append(lines, fmt.Sprintf("missing: and %d more, see summary.json", len(missing)-maxListed))
+			lines = append(lines, fmt.Sprintf("missing: and %d more, see summary.json", len(r.Missing)-maxListed))
 			break
 		}
 		lines = append(lines, fmt.Sprintf("missing: %s %s#%d: %s", m.ID, m.Instance, m.Attempt, m.Reason))
