@@ -325,7 +325,7 @@ func spread(v []float64) Spread {
 	return s
 }
 
-func sorted(m map[string]int) []string { return slices.Sorted(maps.Keys(m)) }
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // resumeCommand returns the command that resumes the run: the command that started it, without
 // --fresh, --retry and the flags in more, followed by more.

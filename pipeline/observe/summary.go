@@ -41,7 +41,7 @@ func (r Report) WriteText(w io.Writer) error {
 				title = block.title
 			}
 			if block.title != "next" {
-				line = wrap(line, max(columns-12, 0))
+				line = Wrap(line, max(columns-12, 0))
 			}
 			line = strings.ReplaceAll(line, "\n", "\n"+strings.Repeat(" ", 12))
 			fmt.Fprintf(&b, "  %-9s %s\n", title, line)
@@ -73,11 +73,9 @@ func (r Report) blocks() []block {
 		}
 		out = append(out, block{"stopped", lines})
 	}
-	if out = append(out, block{"ledger", r.ledgerLines()}); r.Outcome.Episodes > 0 {
-		out = append(out, block{"outcome", r.outcomeLines()})
-	}
-	if r.Outcome.Episodes+r.Calls.Made > 0 {
-		out = append(out, block{"effort", r.effortLines()})
+	out = append(out, block{"ledger", r.ledgerLines()})
+	if r.Outcome.Episodes > 0 {
+		out = append(out, block{"outcome", r.outcomeLines()}, block{"effort", r.effortLines()})
 	}
 	if lines := r.callLines(); len(lines) > 0 {
 		out = append(out, block{"calls", lines})
@@ -111,12 +109,22 @@ func (r Report) ledgerLines() []string {
 	for _, o := range []string{schemas.OutcomeAgentError, schemas.OutcomeInfra, schemas.OutcomeCancelled} {
 		lines = append(lines, r.episodeLines(o)...)
 	}
-	for i, m := range r.Missing {
-		if i == maxListed {
-			lines = append(lines, fmt.Sprintf("missing: and %d more, see summary.json", len(r.Missing)-maxListed))
-			break
+	return append(lines, r.missingLines()...)
+}
+
+// missingLines lists the missing episodes by the reason.
+func (r Report) missingLines() (lines []string) {
+	names := map[string][]string{}
+	for _, m := range r.Missing {
+		names[m.Reason] = append(names[m.Reason], fmt.Sprintf("%s#%d", m.Instance, m.Attempt))
+	}
+	for _, reason := range sorted(names) {
+		list := names[reason]
+		line := "missing: " + strings.Join(list[:min(maxListed, len(list))], ", ")
+		if n := len(list) - maxListed; n > 0 {
+			line += fmt.Sprintf(" and %d more, see summary.json", n)
 		}
-		lines = append(lines, fmt.Sprintf("missing: %s %s#%d: %s", m.ID, m.Instance, m.Attempt, m.Reason))
+		lines = append(lines, line+": "+reason)
 	}
 	return lines
 }
@@ -131,7 +139,10 @@ func (r Report) episodeLines(outcome string) []string {
 		if len(lines) == maxListed {
 			return append(lines, outcome+": and more, see summary.json")
 		}
-		line := fmt.Sprintf("%s: %s %s#%d: %s", outcome, e.ID, e.Instance, e.Attempt, e.reason())
+		line := fmt.Sprintf("%s: %s %s#%d", outcome, e.ID[:min(12, len(e.ID))], e.Instance, e.Attempt)
+		if reason := e.reason(); reason != outcome {
+			line += ": " + reason
+		}
 		if e.Cause != "" {
 			line += ": " + firstLine(e.Cause)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
 func isRemote(place string) bool { return strings.HasPrefix(place, "s3://") }
@@ -115,15 +116,15 @@ type counted struct {
 }
 
 // count counts the episodes in keep, or all if keep is nil.
-func (f *statsFlags) count(ctx context.Context, data *wire.Data, by grouping, keep map[string]bool) (*counted, error) {
-	groupings := []grouping{by}
+func (f *statsFlags) count(ctx context.Context, data *wire.Data, by arrowrec.Grouping, keep map[string]bool) (*counted, error) {
+	groupings := []arrowrec.Grouping{by}
 	if f.asJSON {
 		usual, err := newGrouping(seekingColumns)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range usual {
-			groupings = append(groupings, grouping{c})
+			groupings = append(groupings, arrowrec.Grouping{c})
 		}
 	}
 	c := &counted{tally: publish.NewTally(), groups: map[string]*verdictGroup{}, seeking: newSeekingStats(groupings...)}
@@ -141,7 +142,7 @@ func (f *statsFlags) count(ctx context.Context, data *wire.Data, by grouping, ke
 		c.tally.Add(*e, t.Steps)
 		c.seeking.add(e)
 		if by != nil {
-			value := by.value(e)
+			value := by.Value(e)
 			if c.groups[value] == nil {
 				c.groups[value] = &verdictGroup{}
 			}
@@ -158,7 +159,7 @@ func (f *statsFlags) count(ctx context.Context, data *wire.Data, by grouping, ke
 	return c, Usage(err)
 }
 
-func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by grouping) error {
+func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arrowrec.Grouping) error {
 	keep, err := selectedIDs(ctx, data, f.selection)
 	if err != nil {
 		return err
@@ -186,11 +187,11 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by grou
 		err = f.print(s, func(w *screen) {
 			printTotals(w, stats, data.DeadLettersPath())
 			if by != nil {
-				printGroups(w, by.name(), c.groups)
+				printGroups(w, by.Name(), c.groups)
 			} else {
 				printDistributions(w, stats)
 			}
-			c.seeking.print(w, by.name())
+			c.seeking.print(w, by.Name())
 		})
 	}
 	if err != nil {
