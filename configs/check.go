@@ -95,7 +95,7 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 		c.walkMap(n, t, path)
 	case t.Kind() == reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
-			c.report(n, "%s must be a list", path)
+			c.report(n, "%s must be a list, as in [a, b]", path)
 			return
 		}
 		for i, item := range n.Content {

@@ -64,7 +64,7 @@ type Config struct {
 type Deps struct {
 	Source    env.Source
 	NewEnv    func(ctx context.Context, j schemas.Job, t schemas.Task) (env.Env, error)
-	NewPolicy func(j schemas.Job, t schemas.Task) (agents.Policy, error)
+	NewPolicy func(ctx context.Context, j schemas.Job, t schemas.Task) (agents.Policy, error)
 	Verifier  env.Verifier
 	// Baseline finds the test lists of a task that has none; nil: the verifier gets such tasks
 	// unchanged. If NewEnv, Baseline or Verifier returns a *TaskError, the job is not retried.

@@ -115,7 +115,7 @@ func (j *jobRun) rollOut(ctx context.Context) error {
 			b.Deps.Log.Warn("closing an environment", "episode", j.job.EpisodeID, "error", err)
 		}
 	}()
-	policy, err := b.Deps.NewPolicy(j.job, j.task)
+	policy, err := b.Deps.NewPolicy(ctx, j.job, j.task)
 	if err != nil {
 		return fmt.Errorf("making the policy: %w", err)
 	}

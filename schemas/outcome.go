@@ -117,5 +117,5 @@ func (e *EpisodeRow) OutcomeText() string {
 	case e.Policy == "oracle" && Value(e.Ending) == EndingEdit:
 		return "resolved (derived)"
 	}
-	return "resolved with gold"
+	return "resolved (reference fix)"
 }

@@ -116,6 +116,18 @@ func (t *Tree) File(name string) (data []byte, exec, link bool, err error) {
 	return buf.Bytes(), e.mode == 0o755, false, err
 }
 
+// ChangedFrom returns the paths of base that t lacks, or that have other content in t.
+func (t *Tree) ChangedFrom(base *Tree) []string {
+	var out []string
+	for _, was := range base.entries {
+		now, ok := t.find(was.path)
+		if !was.mode.IsDir() && (!ok || now.mode.Type() != was.mode.Type() || now.sum != was.sum || now.target != was.target) {
+			out = append(out, was.path)
+		}
+	}
+	return out
+}
+
 // reader opens the content of a regular file.
 func (t *Tree) reader(e entry) (io.ReadCloser, error) {
 	if e.edited {

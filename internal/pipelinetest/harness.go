@@ -277,7 +277,9 @@ func (h *Harness) Parts(ctx context.Context) (pipeline.Config, pipeline.Deps, er
 			h.Note("env " + j.EpisodeID)
 			return &fakeEnv{h: h, job: j}, nil
 		},
-		NewPolicy: func(j schemas.Job, _ schemas.Task) (agents.Policy, error) { return &policy{h, j}, nil },
+		NewPolicy: func(_ context.Context, j schemas.Job, _ schemas.Task) (agents.Policy, error) {
+			return &policy{h, j}, nil
+		},
 	}
 	if h.ChangeDeps != nil {
 		h.ChangeDeps(&deps)

@@ -153,13 +153,7 @@ func (r Report) episodeLines(outcome string) []string {
 
 func (r Report) outcomeLines() []string {
 	o := r.Outcome
-	lines := []string{fmt.Sprintf("resolved %s of %s verified episodes (%.1f%%)", Number(o.Resolved), Number(o.Verified), 100*o.ResolvedRate)}
-	if o.ResolvedGold > 0 {
-		lines = append(lines, Number(o.ResolvedGold)+" more resolved with the gold patch, not counted as successes of an agent")
-	}
-	if o.Derived > 0 {
-		lines = append(lines, Number(o.Derived)+" of these by an edit that the agent derived from what it saw")
-	}
+	lines := []string{Successes{o.Verified, o.Resolved, o.ResolvedGold, o.Derived}.String()}
 	if o.Tasks != o.Episodes {
 		lines = append(lines, fmt.Sprintf("resolved by at least one attempt: %s of %s tasks", Number(o.ResolvedTasks), Number(o.Tasks)))
 	}
@@ -167,6 +161,36 @@ func (r Report) outcomeLines() []string {
 		lines = append(lines, plural(n, "episode")+" without a verdict")
 	}
 	return lines
+}
+
+// Successes counts episodes with a verdict for readers.
+type Successes struct {
+	Verified int // episodes with a verdict
+	Alone    int // resolved by a policy that could not see the reference fix
+	Gold     int // resolved by a policy that could
+	Derived  int // part of Gold: by a derived edit
+}
+
+// String says how many episodes are resolved and by what.
+func (s Successes) String() string {
+	text := fmt.Sprintf("resolved %s of %s verified episodes", Number(s.Alone+s.Gold), Number(s.Verified))
+	switch {
+	case s.Verified == 0:
+		return "no verified episode"
+	case s.Gold == 0:
+		return text + fmt.Sprintf(" (%.1f%%)", 100*float64(s.Alone)/float64(s.Verified))
+	}
+	var parts []string
+	if s.Alone > 0 {
+		parts = append(parts, Number(s.Alone)+" by an agent that does not know the fix")
+	}
+	if s.Derived > 0 {
+		parts = append(parts, Number(s.Derived)+" by a derived edit")
+	}
+	if n := s.Gold - s.Derived; n > 0 {
+		parts = append(parts, Number(n)+" with the reference fix (not counted as an agent's success)")
+	}
+	return text + ": " + strings.Join(parts, ", ")
 }
 
 func (r Report) effortLines() []string {

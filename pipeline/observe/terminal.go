@@ -49,3 +49,9 @@ func columnsOf(w io.Writer) int {
 	columns, _, _ := terminalSize(f)
 	return columns
 }
+
+// Columns returns the current width of the terminal, or 0 if it is unknown.
+func (s *Screen) Columns() int {
+	columns, _ := s.size()
+	return columns
+}

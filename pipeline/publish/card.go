@@ -31,7 +31,6 @@ type card struct {
 	Configs      []cardConfig
 	License      string   // one of the Hub's license names, a YAML list of them, other or unknown
 	Origins      []string // source_datasets
-	SelectionArg string   // the selection as a command-line argument
 	TopRepos     []string // the repositories with the most episodes
 	Criteria     []string // keys of Stats.Criteria, most frequent first
 	Combined     []string // the most frequent keys of Stats.Combined
@@ -79,8 +78,9 @@ func (p *publication) renderCard(m schemas.Manifest, s Stats, contamination Cont
 			c.Runs = append(c.Runs, r.RunID)
 		}
 	}
-	c.SelectionArg, c.OwnRecipe = p.selectionArg()
-	c.Rebuild = p.rebuild(c.SelectionArg)
+	var selectionArg string
+	selectionArg, c.OwnRecipe = p.selectionArg()
+	c.Rebuild = p.rebuild(selectionArg)
 	c.GoldSelected = p.goldColumns()
 	var b strings.Builder
 	if err := cardTemplate.Execute(&b, c); err != nil {

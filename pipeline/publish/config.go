@@ -18,7 +18,7 @@ const tablesVersion = 3
 
 // textVersion is part of the ID of every version. Increment it when the card, the reports or
 // the figures change.
-const textVersion = 13
+const textVersion = 14
 
 // Config says what to publish and where.
 type Config struct {

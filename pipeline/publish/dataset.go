@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -174,6 +175,21 @@ func (d *Dataset) Episodes(ctx context.Context) iter.Seq2[schemas.EpisodeRow, er
 // Steps streams the table steps in its sort order.
 func (d *Dataset) Steps(ctx context.Context) iter.Seq2[schemas.StepRow, error] {
 	return rows[schemas.StepRow](ctx, d, arrowrec.Steps)
+}
+
+// Selection returns the selection with which the version was published; nil if it has none.
+func (d *Dataset) Selection(ctx context.Context) (*selection.File, error) {
+	if d.Manifest.Selection == nil {
+		return nil, nil
+	}
+	var out []schemas.SelectionRow
+	for row, err := range rows[schemas.SelectionRow](ctx, d, arrowrec.Selection) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, row)
+	}
+	return selection.Published(d.Manifest.Selection.Name, d.Manifest, out), nil
 }
 
 // DeadLetters returns the jobs that have no episode in this version.

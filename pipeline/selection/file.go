@@ -26,7 +26,7 @@ type Header struct {
 	Runs           []string `json:"runs,omitempty"` // IDs of the runs
 	Episodes       int      `json:"episodes"`
 	Kept           int      `json:"kept"`
-	EpisodesSHA256 string   `json:"episodes_sha256"` // hash of the sorted pairs (episode_id, content_sha256)
+	EpisodesSHA256 string   `json:"episodes_sha256"` // hash of the sorted pairs (episode_id, content_sha256); "" if the selection comes from a dataset
 	Recipe         *Recipe  `json:"recipe"`
 
 	schemas.SelectionInfo
@@ -82,7 +82,6 @@ func ParseFile(place string, r io.Reader) (*File, error) {
 	f := &File{place: place}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
-	var body bytes.Buffer // the decisions, for the hash
 	seen := map[string]bool{}
 	kept := 0
 	for n := 1; lines.Scan(); n++ {
@@ -107,7 +106,6 @@ func ParseFile(place string, r io.Reader) (*File, error) {
 			kept++
 		}
 		f.Rows = append(f.Rows, row)
-		fmt.Fprintln(&body, row.EpisodeID, row.Kept)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("selection file %s: %w", place, err)
@@ -119,8 +117,17 @@ func ParseFile(place string, r io.Reader) (*File, error) {
 		return nil, fmt.Errorf("selection file %s decides about %d episodes and keeps %d, but its first line says %d and %d: it is truncated or was changed: write it again with tracesmith filter",
 			place, len(f.Rows), kept, f.Header.Episodes, f.Header.Kept)
 	}
-	f.sha = schemas.Hash(map[string]any{"recipe": f.Header.SHA256, "episodes": f.Header.EpisodesSHA256, "rows": schemas.HashBytes(body.Bytes())})
+	f.seal()
 	return f, nil
+}
+
+// seal computes the hash of the selection.
+func (f *File) seal() {
+	var body bytes.Buffer
+	for _, row := range f.Rows {
+		fmt.Fprintln(&body, row.EpisodeID, row.Kept)
+	}
+	f.sha = schemas.Hash(map[string]any{"recipe": f.Header.SHA256, "episodes": f.Header.EpisodesSHA256, "rows": schemas.HashBytes(body.Bytes())})
 }
 
 func (h *Header) parse(line []byte) error {
@@ -185,7 +192,7 @@ func (f *File) Apply(ctx context.Context, src Source) (Result, error) {
 		decisions[row.EpisodeID] = row
 	}
 	slices.SortFunc(all, func(a, b *candidate) int { return slices.Compare(a.key[:], b.key[:]) })
-	res := Result{Funnel: f.Header.Funnel, Info: f.Header.SelectionInfo, Episodes: f.Header.EpisodesSHA256}
+	res := Result{Funnel: f.Header.Funnel, Info: f.Header.SelectionInfo, Episodes: episodesHash(all)}
 	res.Info.KeptGold = 0 // computed again, because older files do not have it
 	for _, c := range all {
 		row := decisions[c.out.EpisodeID]
@@ -216,7 +223,7 @@ func (f *File) checkEpisodes(all []*candidate, present map[string]bool) error {
 		return fmt.Errorf("selection file %s, made for %s, names %d episodes that are missing here, such as %s: %s", f.place, f.origin(), len(missing), missing[0], remedy)
 	case len(all) > len(f.Rows):
 		return fmt.Errorf("selection file %s, made for %s, says nothing about %d of the %d episodes here: %s", f.place, f.origin(), len(all)-len(f.Rows), len(all), remedy)
-	case episodesHash(all) != f.Header.EpisodesSHA256:
+	case f.Header.EpisodesSHA256 != "" && episodesHash(all) != f.Header.EpisodesSHA256:
 		return fmt.Errorf("selection file %s, made for %s, is for episodes with the same IDs but different content: %s", f.place, f.origin(), remedy)
 	}
 	return nil

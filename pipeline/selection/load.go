@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"embed"
@@ -40,7 +41,7 @@ func Builtin() []string {
 	return names
 }
 
-// Load reads a built-in recipe by name, or a recipe in YAML or a selection file by path.
+// Load reads a built-in recipe by name, or a recipe in YAML, a selection file or the selection of a dataset by path.
 func Load(nameOrFile string) (Selector, error) {
 	if slices.Contains(Builtin(), nameOrFile) {
 		return LoadRecipe(nameOrFile)
@@ -50,9 +51,12 @@ func Load(nameOrFile string) (Selector, error) {
 		return nil, err
 	}
 	defer f.Close()
-	first := make([]byte, 1)
-	if _, err := io.ReadFull(f, first); err == nil && first[0] == '{' {
-		return ParseFile(nameOrFile, io.MultiReader(bytes.NewReader(first), f))
+	content := bufio.NewReader(f)
+	switch first, _ := content.Peek(len(parquetMagic)); {
+	case string(first) == parquetMagic:
+		return loadPublished(nameOrFile)
+	case len(first) > 0 && first[0] == '{':
+		return ParseFile(nameOrFile, content)
 	}
 	return LoadRecipe(nameOrFile)
 }

@@ -9,6 +9,16 @@ import (
 // cutValue matches the places where unittest and pytest cut a value in the middle.
 var cutValue = regexp.MustCompile(`\[\d+ chars\]|[^\s(x]\.\.\.[^\s)>]`)
 
+// hidesValues reports whether an error cuts its values or shows two equal ones.
+func hidesValues(line string) bool {
+	_, values, _ := strings.Cut(line, ": ")
+	left, right, _ := strings.Cut(strings.TrimPrefix(values, "assert "), " == ")
+	if right == "" {
+		left, right, _ = strings.Cut(values, " != ")
+	}
+	return cutValue.MatchString(line) || right != "" && left == right
+}
+
 // errorLine returns the first line of the exception. If an assertion cut or left out its values, the line has the whole
 // values, or none if they are long.
 func (f Failure) errorLine() string {
@@ -17,7 +27,7 @@ func (f Failure) errorLine() string {
 		return "expected " + rest // of a doctest, which raises nothing
 	}
 	isBare := strings.TrimSuffix(line, ":") == f.Type && f.Scene != nil && f.Scene.Relation == relationEqual
-	if !f.asserts() || !isBare && !cutValue.MatchString(line) {
+	if !f.asserts() || !isBare && !hidesValues(line) {
 		return line
 	}
 	kind, _, _ := strings.Cut(line, ":")
@@ -25,7 +35,7 @@ func (f Failure) errorLine() string {
 	if f.Part == "len" {
 		return kind // a developer would not report the lengths
 	}
-	if values := what + f.Left + " != " + f.Right; f.Left != "" && utf8.RuneCountInString(values) <= maxValue-len(kind)-2 {
+	if values := what + f.Left + " != " + f.Right; f.Left != f.Right && utf8.RuneCountInString(values) <= maxValue-len(kind)-2 {
 		return kind + ": " + values
 	}
 	return kind

@@ -60,7 +60,7 @@ func summarize(f Failure) failureSummary {
 		} else {
 			s.want = clip(scene.Want)
 		}
-	case scene.Relation == relationEqual && f.Left != f.Right:
+	case scene.Relation == relationEqual && clip(f.Left) != clip(f.Right):
 		s.got, s.want = clip(f.Left), clip(f.Right)
 		if scene.Swapped {
 			s.got, s.want = s.want, s.got

@@ -21,7 +21,7 @@ const (
 var Texts = []string{TextMixed, TextSymptom, TextNote, TextQuestion, TextTestRun, TextReporter}
 
 // TextVersion is the version of the wordings. Increment it with every change to them.
-const TextVersion = 8
+const TextVersion = 9
 
 // mixture lists the kinds that TextMixed chooses from. How often a kind occurs is its weight.
 var mixture = []string{TextSymptom, TextSymptom, TextSymptom, TextSymptom, TextNote, TextNote, TextQuestion, TextQuestion, TextTestRun, TextTestRun}
@@ -280,7 +280,7 @@ func (i issue) testNote(s failureSummary) string {
 		if message = s.message; message != "" && !strings.Contains(message, "assert") && !strings.Contains(message, "!=") && !strings.HasPrefix(message, "expected ") {
 			message = s.failure.Type + ": " + message // "None is not 1" does not look like an error
 		}
-		if cutValue.MatchString(firstLine(s.failure.Text)) {
+		if hidesValues(firstLine(s.failure.Text)) {
 			message = clip(strings.TrimPrefix(s.failure.errorLine(), s.failure.Type+": "))
 		}
 	}
@@ -290,6 +290,11 @@ func (i issue) testNote(s failureSummary) string {
 	title := "`" + s.test + "` fails"
 	if long := "`" + s.test + "`: " + message; message != "" && message != s.failure.Type && utf8.RuneCountInString(long) <= maxLine+20 {
 		title, message = long, ""
+	} else if line := oneLine(s.failure.Statement); (message == "" || message == s.failure.Type) && line != "" && utf8.RuneCountInString(line) <= maxLine && !strings.Contains(line, "`") {
+		title = "`" + s.test + "` fails at `" + line + "`"
+		if code == line {
+			code = ""
+		}
 	}
 	where := i.Pick.choose("where", "To reproduce: "+command+".", "Run "+command+" to see it.")
 	if more := len(i.Failing) - 1; more > 0 {

@@ -36,6 +36,26 @@ func TestReportsBeginWithTheBestError(t *testing.T) {
 	}
 }
 
+// Values that look equal because their texts are cut, or because they have such a text, are not shown.
+func TestEqualSidesAreNotShown(t *testing.T) {
+	for name, f := range map[string]Failure{
+		"cut":  {Message: "assert [datetime.dat... 7, 45)] == [datetime.dat... 7, 45)]", Left: "[" + strings.Repeat("1", 300) + "]", Right: "[" + strings.Repeat("1", 300) + "2]"},
+		"same": {Message: "Row(k1) != Row(k1)", Left: "Row(k1)", Right: "Row(k1)"},
+	} {
+		f.Test, f.Type, f.Text, f.Statement = "t.py::test_a", "AssertionError", "AssertionError: "+f.Message, "assert f(rows) == row"
+		f.Lines, f.Scene = []TestLine{{"test_a", f.Statement}}, &Scene{Relation: relationEqual, Call: "f(rows)"}
+		i := issue{Command: "pytest", Failures: []Failure{f}, Failing: []string{f.Test}}
+		for _, text := range []string{i.note(), i.testRun(), i.question(false)} {
+			if strings.Contains(text, "k1") || strings.Contains(text, "7, 45") || strings.Contains(text, "111") {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
+		if got := firstLine(i.note()); got != "`test_a` fails at `assert f(rows) == row`" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 // A test's name ends before its parameters, which may contain anything.
 func TestShortName(t *testing.T) {
 	for id, want := range map[string]string{

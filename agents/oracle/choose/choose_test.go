@@ -42,6 +42,10 @@ func TestReadFix(t *testing.T) {
 	if diff := cmp.Diff(map[write.Place]string{at(11): "b = a + 1"}, f.replaced); diff != "" {
 		t.Error(diff)
 	}
+	plain, err := readFix(patch[strings.Index(patch, "--- a/"):]) // without the header of git
+	if diff := cmp.Diff(lines, plain.lines); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
 	if !f.within(at(9), 12) || f.within(at(9), 10) || f.within(write.Place{File: "q.py", Line: 11}, 11) {
 		t.Error("statements around the fix")
 	}

@@ -24,6 +24,9 @@ func readFix(patch string) (fix, error) {
 	}
 	f := fix{lines: map[write.Place]bool{}, replaced: map[write.Place]string{}, exchanged: map[write.Place]bool{}, files: map[string]bool{}}
 	for _, file := range files {
+		if side := file.OldName[:min(2, len(file.OldName))]; !strings.Contains(patch, "diff --git ") && (side == "a/" || side == "b/") {
+			file.OldName = file.OldName[2:] // gitdiff removes the prefix only from git patches
+		}
 		f.files[file.OldName] = true
 		for _, hunk := range file.TextFragments {
 			f.add(file.OldName, hunk)

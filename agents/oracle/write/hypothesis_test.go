@@ -67,10 +67,13 @@ func TestExchanges(t *testing.T) {
 
 func TestSidesOfAComparison(t *testing.T) {
 	for message, want := range map[string][2]string{
-		"AssertionError: 3 != 2":                   {"3", "2"},
-		"assert [1, 'a == b'] == [2]":              {"[1, 'a == b']", "[2]"},
-		"AssertionError: assert f(1 == 1) == None": {"f(1 == 1)", "None"},
-		"ValueError: x":                            {},
+		"AssertionError: 3 != 2":                    {"3", "2"},
+		"assert [1, 'a == b'] == [2]":               {"[1, 'a == b']", "[2]"},
+		"AssertionError: assert f(1 == 1) == None":  {"f(1 == 1)", "None"},
+		"AssertionError: 0 != 1 : I should be 1":    {"0", "1"},
+		"AssertionError: 0 != 1 : that isn't right": {"0", "1"},
+		"assert {'a': 1} == {'a': 2}, 'wrong'":      {"{'a': 1}", "{'a': 2}"},
+		"ValueError: x":                             {},
 	} {
 		n := &Notes{Test: &Failure{Message: message}}
 		if left, right, ok := n.sides(); left != want[0] || right != want[1] || ok != (want[0] != "") {

@@ -53,17 +53,22 @@ func (n *Notes) sides() (left, right string, ok bool) {
 	}
 	text := strings.TrimPrefix(strings.TrimPrefix(n.Test.Message, "AssertionError: "), "assert ")
 	tokens, whole := tokenize(text)
-	if !whole {
-		return "", "", false
-	}
 	depth := 0
+	var operator *token
 	for i, t := range tokens {
 		depth += t.nesting()
-		if depth == 0 && t.is("==", "!=") && i > 0 && i+1 < len(tokens) {
-			return strings.TrimSpace(text[:t.at]), strings.TrimSpace(text[t.end:]), true
+		switch {
+		case depth != 0:
+		case operator == nil && t.is("==", "!=") && i > 0 && i+1 < len(tokens):
+			operator = &tokens[i]
+		case operator != nil && t.is(",", ":"): // the message of the assertion follows
+			return strings.TrimSpace(text[:operator.at]), strings.TrimSpace(text[operator.end:t.at]), true
 		}
 	}
-	return "", "", false
+	if operator == nil || !whole {
+		return "", "", false
+	}
+	return strings.TrimSpace(text[:operator.at]), strings.TrimSpace(text[operator.end:]), true
 }
 
 // expected returns the two values that the failing test compares, if the test contains exactly one of them, which it expects.

@@ -20,7 +20,7 @@ func printComparison(w *screen, c metrics.Comparison, all bool) {
 	for i, p := range []metrics.ComparedPlace{c.A, c.B} {
 		gold := ""
 		if p.ResolvedGold > 0 {
-			gold = fmt.Sprintf(", %d resolved with gold", p.ResolvedGold)
+			gold = fmt.Sprintf(", %d resolved by an agent that knows the reference fix", p.ResolvedGold)
 		}
 		fmt.Fprintf(w, "%c  %s: %s of %s%s\n", 'A'+i, p.Place, count(p.Episodes, "episode"), count(p.Tasks, "task"), gold)
 	}

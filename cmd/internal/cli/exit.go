@@ -99,6 +99,9 @@ func full(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
+// tryPrefix begins the line of a message that says what to do.
+const tryPrefix = "       try: "
+
 // Describe formats err as the message for the user, with its hint if it has one.
 func Describe(err error) string {
 	var b strings.Builder
@@ -111,11 +114,11 @@ func Describe(err error) string {
 	pathErr, _ := errors.AsType[*fs.PathError](err)
 	switch {
 	case errors.As(err, &withHint) && withHint.Hint() != "":
-		fmt.Fprintf(&b, "       try: %s\n", withHint.Hint())
+		fmt.Fprintf(&b, tryPrefix+"%s\n", withHint.Hint())
 	case full(err):
-		b.WriteString("       try: free some space or name another place, and repeat the command\n")
+		b.WriteString(tryPrefix + "free some space or name another place, and repeat the command\n")
 	case pathErr != nil && errors.Is(pathErr, fs.ErrPermission):
-		b.WriteString("       try: name a place that you can read and write, or change its permissions\n")
+		b.WriteString(tryPrefix + "name a place that you can read and write, or change its permissions\n")
 	}
 	return b.String()
 }

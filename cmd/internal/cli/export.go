@@ -73,7 +73,7 @@ func newExport(s *State) *cobra.Command {
 	fl := c.Flags()
 	fl.StringVarP(&f.out, "output", "o", "", "file or directory to write (default: export in the current directory)")
 	fl.StringVar(&f.container, "container", "", "format of the rows: "+strings.Join(sinks.Containers, ", ")+" (default: by the name of the output, else the view's own)")
-	fl.StringVar(&f.selection, "selection", "success-v1", "episodes to export: a built-in recipe, a recipe file, or a file that filter wrote")
+	fl.StringVar(&f.selection, "selection", "", "episodes to export: a built-in recipe, a recipe file, or a file that filter wrote (default: the selection that the dataset was published with; for a run, "+selection.Default+")")
 	fl.BoolVar(&f.all, "all", false, "export every episode, whatever its outcome")
 	fl.StringSliceVar(&f.splits, "split", []string{trainSplit}, "splits to export, separated by commas: "+strings.Join(append(slices.Clone(schemas.Splits), allSplits), ", "))
 	fl.BoolVar(&f.force, "force", false, "overwrite the output")
@@ -251,9 +251,13 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 			keep[e.Row.EpisodeID] = true
 		}
 	} else {
-		result, err := applySelection(ctx, data, f.selection)
+		chosen, err := f.chosen(ctx, s, data)
 		if err != nil {
-			return nil, rep, err
+			return nil, rep, Usage(err)
+		}
+		result, err := chosen.Apply(ctx, data.Episodes)
+		if err != nil {
+			return nil, rep, Usage(err)
 		}
 		rep.Read, rep.Selection = len(result.Rows), result.Info.Name
 		for _, id := range result.Kept {
@@ -263,12 +267,27 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 	rep.Selected = len(keep)
 	if len(keep) == 0 {
 		try := shell("tracesmith", "stats", data.Place)
-		if !f.all && slices.Contains(selection.Builtin(), f.selection) {
-			try = shell("tracesmith", "filter", data.Place, "--recipe", f.selection, "--reasons")
+		if !f.all && slices.Contains(selection.Builtin(), rep.Selection) {
+			try = shell("tracesmith", "filter", data.Place, "--recipe", rep.Selection, "--reasons")
 		}
 		return nil, rep, &Error{Code: ExitUsage, Try: try, Err: fmt.Errorf("selection %s keeps none of %d episodes", rep.Selection, rep.Read)}
 	}
 	return keep, rep, nil
+}
+
+// chosen returns the selection of --selection, or else the one that the dataset was published with.
+func (f *exportFlags) chosen(ctx context.Context, s *State, data *wire.Data) (selection.Selector, error) {
+	if f.selection == "" && data.Dataset != nil {
+		published, err := data.Dataset.Selection(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if published != nil {
+			fmt.Fprintf(s.Stderr, "exporting the dataset's selection %s; --selection chooses another\n", published.Header.Name)
+			return published, nil
+		}
+	}
+	return selection.Load(cmp.Or(f.selection, selection.Default))
 }
 
 func (f *exportFlags) noRows(rep lint) error {

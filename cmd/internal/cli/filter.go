@@ -27,6 +27,7 @@ type filterFlags struct {
 	reasons bool
 	asJSON  bool
 	marks   string
+	force   bool
 }
 
 func newFilter(s *State) *cobra.Command {
@@ -63,6 +64,7 @@ func newFilter(s *State) *cobra.Command {
 	fl.StringArrayVarP(&f.exprs, "expr", "e", nil, "predicate, such as 'n_turns <= 20'; may be repeated, all must hold")
 	fl.StringVar(&f.recipe, "recipe", "", "recipe: "+strings.Join(selection.Builtin(), ", ")+", or a file")
 	fl.StringVarP(&f.out, "output", "o", "", "selection file to write (default: none, as with --dry-run)")
+	fl.BoolVar(&f.force, "force", false, "overwrite the selection file")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be kept and write nothing")
 	fl.BoolVar(&f.reasons, "reasons", false, "list every episode that is left out, with all reasons")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
@@ -136,10 +138,8 @@ type filterOutput struct {
 }
 
 func (f *filterFlags) filter(ctx context.Context, s *State, data *wire.Data, recipe *selection.Recipe) error {
-	if !f.dryRun {
-		if _, err := os.Lstat(f.out); err == nil {
-			return Usage(fmt.Errorf("%s exists: choose another -o", f.out))
-		}
+	if st, err := os.Lstat(f.out); err == nil && !f.dryRun && (!f.force || !st.Mode().IsRegular()) {
+		return f.exists()
 	}
 	runs := map[string]bool{}
 	result, err := recipe.Apply(ctx, data.EpisodesOf(runs))
@@ -178,6 +178,10 @@ func (f *filterFlags) filter(ctx context.Context, s *State, data *wire.Data, rec
 	return nil
 }
 
+func (f *filterFlags) exists() error {
+	return Usage(fmt.Errorf("%s exists: choose another -o, or overwrite a file with --force", f.out))
+}
+
 // write creates the selection file. If it fails, it leaves no partial file.
 func (f *filterFlags) write(h selection.Header, rows []schemas.SelectionRow) error {
 	tmp, err := os.CreateTemp(filepath.Dir(f.out), "."+filepath.Base(f.out)+"-")
@@ -186,11 +190,14 @@ func (f *filterFlags) write(h selection.Header, rows []schemas.SelectionRow) err
 	}
 	defer os.Remove(tmp.Name())
 	err = errors.Join(selection.Write(tmp, h, rows), tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
-	if err == nil {
+	switch {
+	case err == nil && f.force:
+		err = os.Rename(tmp.Name(), f.out)
+	case err == nil:
 		err = os.Link(tmp.Name(), f.out) // fails if the file exists meanwhile
 	}
 	if errors.Is(err, os.ErrExist) {
-		return Usage(fmt.Errorf("%s exists: choose another -o", f.out))
+		return f.exists()
 	}
 	if err != nil {
 		return Usage(fmt.Errorf("writing the selection file: %w", err))
@@ -198,13 +205,13 @@ func (f *filterFlags) write(h selection.Header, rows []schemas.SelectionRow) err
 	return nil
 }
 
-// goldNote tells, as the end of a sentence, how many kept episodes used the gold patch, so
-// that they are not successes of an agent; "" if n is 0.
+// goldNote says, as the end of a sentence, how many kept episodes come from an agent that could see the
+// reference fix; "" if n is 0.
 func goldNote(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d of them with the gold patch", n)
+	return fmt.Sprintf(", %d of them by an agent that knows the reference fix", n)
 }
 
 // printFunnel prints how many episodes each predicate keeps and drops, in the order of the

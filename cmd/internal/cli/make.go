@@ -39,7 +39,9 @@ their command lines:
                 time and yield, and inject bugs until there are about as many
                 tasks as --tasks says
   run           demonstrate each bug with the debugger, or let an agent of your
-                configuration (-c) debug it, and grade the result
+                configuration (-c) debug it, and grade the result. Bugs for
+                which the agent oracle can derive no fix stay unresolved;
+                -p agent.with.gold_edit=true adds the reference fix
   publish       write the dataset, split by repository, with a selection of the
                 successful episodes
 
@@ -123,8 +125,10 @@ func (f *makeFlags) runCommand(ctx context.Context, s *State, args ...string) er
 	fmt.Fprintf(s.Stderr, "\n$ %s\n", shell(append([]string{"tracesmith"}, args...)...))
 	root := Tracesmith(s)
 	root.SetArgs(args)
+	s.partial = args[0] != "publish"
+	defer func() { s.partial = false }()
 	if err := root.ExecuteContext(ctx); err != nil {
-		return fmt.Errorf("%s: %w", strings.Join(args[:2], " "), err)
+		return fmt.Errorf("%s: %w", strings.TrimSuffix(strings.Join(args[:2], " "), " -p"), err)
 	}
 	return nil
 }
@@ -154,6 +158,9 @@ func printSetups(s *State, setups []wire.SetupRecord, tasks, workers int) {
 			continue
 		}
 		fmt.Fprintf(s.Stderr, "  %-24s %s, %.1f s; Python %s, %s (%s)\n", r.Name, count(r.Tests, "test"), r.Suite, r.Version, r.Entrypoint, r.Evidence)
+		if r.Failing > 0 {
+			s.warn(fmt.Sprintf("%s in %s: agents see that in all of its tasks, but none asks to fix it", failNow(r.Failing), r.Name))
+		}
 		share := float64(tasks) / float64(usable)
 		cpu += suiteRunsPerSurvey*r.Suite + share*(suiteRunsPerTask*r.Suite+secondsPerEpisode)
 	}

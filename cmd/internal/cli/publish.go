@@ -70,7 +70,7 @@ none of them out; filter can, by column contamination.`,
 	}
 	f.Add(c)
 	c.Flags().StringVar(&to, "to", "", "destination: a directory or s3://bucket/prefix")
-	c.Flags().StringVar(&name, "name", "", "name of the dataset (default: the last part of the destination)")
+	c.Flags().StringVar(&name, "name", "", "name of the dataset (default: the last part of the destination, without \"dataset\")")
 	c.Flags().StringVar(&recipe, "selection", "", "selection to write with the data: a built-in recipe, a recipe file, or a file that filter wrote")
 	c.Flags().StringSliceVar(&hashes, "benchmark-hashes", nil, "files that \"tasks hashes\" wrote: reports/contamination.json names tasks and episodes of these benchmarks")
 	c.Flags().StringVar(&endpoint, "s3-endpoint", "", "address of an S3-compatible server (path style)")
@@ -111,18 +111,15 @@ func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []strin
 	if err != nil {
 		return zero, Usage(err)
 	}
+	live := newLiveLine(s)
 	report, err := publish.Publish(ctx, publish.Config{
 		Staging: staging, Dest: dest, Name: datasetName(cfg.Publish), Selection: chosen, Producer: Version,
 		Secrets: redact.NewKnown(redact.Environment(s.Environ)), Benchmarks: benchmarks,
 		Progress: func(stage string) {
-			if s.TTY {
-				fmt.Fprintf(s.Stderr, "\r\x1b[Kpublishing: %s", stage)
-			}
+			live.show("publishing: %s", stage)
 		},
 	})
-	if s.TTY {
-		fmt.Fprint(s.Stderr, "\r\x1b[K")
-	}
+	live.erase()
 	return report, publishError(err, cfg.Publish.To)
 }
 
@@ -145,9 +142,10 @@ func checkDestination(ctx context.Context, cfg configs.Config) error {
 	return publishError(err, cfg.Publish.To)
 }
 
-// datasetName returns the configured name, or else the last part of the destination.
+// datasetName returns the configured name, or else the last part of the destination that says something.
 func datasetName(p configs.Publish) string {
-	return cmp.Or(p.Name, filepath.Base(p.To))
+	place := strings.TrimSuffix(filepath.Clean(p.To), "/dataset")
+	return cmp.Or(p.Name, filepath.Base(place))
 }
 
 // publishError adds the exit code to the error of a failed publication. What the user chose,
@@ -203,5 +201,5 @@ func printLoading(s *State, place string) {
 		fmt.Fprintf(s.Stdout, "  pandas.read_parquet(%q)   # Python; the same path with /*.parquet for polars and DuckDB\n", table)
 		return
 	}
-	fmt.Fprintf(s.Stdout, "  load_dataset(%q)   # Python, package datasets; pandas, polars, DuckDB: read_parquet(%q)\n", place, table)
+	fmt.Fprintf(s.Stdout, "  load_dataset(%q)   # Python, package datasets\n  read_parquet(%q)   # pandas, polars, DuckDB\n", place, table)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 )
 
@@ -71,9 +72,21 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 		err = cause
 	}
 	if err != nil && err.Error() != "" {
-		fmt.Fprint(s.Stderr, redact.New(redact.NewKnown(redact.Environment(s.Environ))).Text(Describe(err)))
+		printError(s, err)
 	}
 	return CodeOf(err)
+}
+
+// printError prints the message of an error. On a terminal, it breaks long lines between words, except for the
+// command to try, which people copy.
+func printError(s *State, err error) {
+	text := redact.New(redact.NewKnown(redact.Environment(s.Environ))).Text(Describe(err))
+	for line := range strings.Lines(text) {
+		if screen := newLiveLine(s).screen; screen != nil && !strings.HasPrefix(line, tryPrefix) {
+			line = observe.Wrap(line, screen.Columns())
+		}
+		fmt.Fprint(s.Stderr, line)
+	}
 }
 
 // watchSignals cancels the command at the first signal, and ends the process at the second

@@ -155,7 +155,7 @@ func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, ru
 	out := runOutput{Schema: "tracesmith.run/1", Report: report}
 	hasResults := err == nil && report.Ledger.Selected > 0 || report.Ledger.Reused+report.Ledger.Ran > 0
 	if hasResults && !f.asJSON {
-		if err == nil && cfg.Publish.To != "" && report.Data.Episodes > 0 {
+		if s.partial || err == nil && cfg.Publish.To != "" && report.Data.Episodes > 0 {
 			report.Next = report.FailureCommands() // only how to handle failures; publishing prints the other next steps
 		}
 		if writeErr := report.WriteText(s.Stdout); writeErr != nil {

@@ -197,6 +197,10 @@ const previewLines = 40
 // lines are aligned with the first one.
 func (f *stepFlags) indent(w *screen, color, prefix, body string) {
 	lines := strings.Split(strings.TrimRight(w.safe(body), "\n"), "\n")
+	if w.width > 0 {
+		body = strings.ReplaceAll(strings.Join(lines, "\n"), "\t", "  ") // a stop of a listing is far from its line number
+		lines = strings.Split(observe.Wrap(body, w.width-len([]rune(prefix))), "\n")
+	}
 	shown := lines
 	if !f.full && len(lines) > previewLines {
 		shown = lines[:previewLines]

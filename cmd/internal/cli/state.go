@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -37,6 +38,7 @@ type State struct {
 	// TTY reports whether Stderr is a terminal, StdinTTY whether Stdin is, StdoutTTY whether Stdout is.
 	TTY, StdinTTY, StdoutTTY bool
 
+	partial  bool        // another command runs this one and goes on, so it suggests no next command
 	paging   atomic.Bool // a pager has the terminal and handles SIGINT
 	drainer  drainer
 	exitHook exitHook
@@ -116,6 +118,9 @@ func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
 }
+
+// warn prints a warning.
+func (s *State) warn(text string) { fmt.Fprintf(s.Stderr, "warning: %s\n", text) }
 
 // Getenv returns the value of a variable in Environ; the last entry wins.
 func (s *State) Getenv(name string) string {

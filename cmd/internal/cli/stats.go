@@ -16,6 +16,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -76,7 +77,7 @@ func newStats(s *State) *cobra.Command {
 combination of values of several columns. The rate is the share of resolved
 episodes among those with a verdict, with the interval of Wilson, and $/resolved
 is the cost of all episodes of the group per resolved one. Episodes whose policy
-could see the fix are counted apart, "with gold".
+could see the reference fix are counted apart, as "knows fix".
 
 A damaged file does not hide the others: stats counts what it can read, and the
 exit code is 3.`,
@@ -262,12 +263,17 @@ func printTotals(w io.Writer, st publish.Stats, deadLettersPath string) {
 	if without := st.NoEpisode(); without != "" {
 		fmt.Fprintf(w, "without an episode: %s: see %s\n", without, deadLettersPath)
 	}
-	fmt.Fprintf(w, "resolved %d, resolved by an agent that knows the fix %d, unresolved %d, not verified %d\n", st.Resolved, st.ResolvedGold, st.Unresolved, st.Unverified)
-	if st.Derived > 0 {
-		fmt.Fprintf(w, "%d of the %d by an edit that the agent derived from what it saw\n", st.Derived, st.ResolvedGold)
+	fmt.Fprintln(w, observe.Successes{Verified: st.Resolved + st.ResolvedGold + st.Unresolved, Alone: st.Resolved, Gold: st.ResolvedGold, Derived: st.Derived})
+	if st.Unverified > 0 {
+		fmt.Fprintf(w, "%s without a verdict\n", count(st.Unverified, "episode"))
 	}
-	fmt.Fprintf(w, "%d repeat the calls and texts of an earlier one; the history of %d was cut\n", st.Duplicates, st.Trimmed)
-	if st.CostUSD != nil {
+	if st.Duplicates > 0 {
+		fmt.Fprintf(w, "%s with the calls and texts of an earlier one\n", count(st.Duplicates, "episode"))
+	}
+	if st.Trimmed > 0 {
+		fmt.Fprintf(w, "%s whose model did not always see the whole history\n", count(st.Trimmed, "episode"))
+	}
+	if st.CostUSD != nil && *st.CostUSD > 0 {
 		fmt.Fprintf(w, "cost $%.4f, of the %d episodes that report one\n", *st.CostUSD, st.Cost.N)
 	}
 }

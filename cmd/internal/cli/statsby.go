@@ -84,7 +84,7 @@ func printGroups(w *screen, name string, groups map[string]*verdictGroup) {
 		if anyOwn {
 			rate = nil
 		}
-		add(func(g *verdictGroup) []cell { return rateCells(g.gold.Summary()) }, append([]string{"with gold"}, rate...)...)
+		add(func(g *verdictGroup) []cell { return rateCells(g.gold.Summary()) }, append([]string{"knows fix"}, rate...)...)
 	}
 	fmt.Fprintln(w)
 	w.table(titles, rows)

@@ -73,7 +73,7 @@ func (s *seekingStats) print(w io.Writer, name string) {
 	if means == nil {
 		return
 	}
-	fmt.Fprintf(w, "\n%-32s %9s %19s %8s %6s\n", "information seeking", "mean", "95 % interval", "episodes", "tasks")
+	fmt.Fprintf(w, "\nThe columns of the next table are described in docs/reference/columns.md.\n%-32s %9s %19s %8s %6s\n", "information seeking", "mean", "95 % interval", "episodes", "tasks")
 	printMeans(w, means)
 	groups := s.by[name]
 	values := slices.SortedFunc(maps.Keys(groups), func(a, b string) int {

@@ -15,6 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -122,20 +123,27 @@ func namedTasks(ctx context.Context, bench *wire.Workbench, from configs.Tasks, 
 	return out, nil
 }
 
-// liveLine is a line of progress that is redrawn in place. It prints nothing unless live is
-// set.
+// liveLine is a line of progress that is redrawn in place. It shows nothing if standard error is not a
+// terminal that can redraw lines.
 type liveLine struct {
-	w    io.Writer
-	live bool // w is a terminal
+	w      io.Writer       // standard error
+	screen *observe.Screen // nil: not such a terminal
 }
 
-func (l liveLine) show(format string, args ...any) {
-	if l.live {
-		fmt.Fprintf(l.w, "\r\x1b[K"+format, args...)
+func newLiveLine(s *State) liveLine {
+	screen, _ := s.Stderr.(*observe.Screen)
+	return liveLine{s.Stderr, screen}
+}
+
+func (l liveLine) show(format string, args ...any) { l.draw(fmt.Sprintf(format, args...)) }
+
+func (l liveLine) erase() { l.draw() }
+
+func (l liveLine) draw(lines ...string) {
+	if l.screen != nil {
+		l.screen.Draw(lines...)
 	}
 }
-
-func (l liveLine) erase() { l.show("") }
 
 func newTasks(s *State) *cobra.Command {
 	return Group("tasks", "Browse, check, make and split tasks", newTasksList(s), newTasksShow(s), newTasksVerify(s), newTasksPrepull(s), newTasksNew(s), newTasksSynth(s), newTasksSplit(s), newTasksHashes(s))

@@ -56,6 +56,9 @@ the fix.`,
 }
 
 func (f *newFlags) run(ctx context.Context, s *State) error {
+	if err := wire.CheckCheckout(f.task.Repo); err != nil {
+		return Usage(err)
+	}
 	_, bench, err := openBench(ctx, s, f.Load)
 	if err != nil {
 		return err
@@ -64,6 +67,7 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 	if _, err := bench.Reap(ctx, []schemas.Task{{}}); err != nil {
 		return err
 	}
+	f.task.Warn = s.warn
 	f.task.OnAttempt = func(a discover.Attempt) { fmt.Fprintln(s.Stderr, " ", attemptLine(a)) }
 	created, err := bench.NewTask(ctx, f.task)
 	if err != nil {
@@ -83,7 +87,7 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 		}{"tracesmith.tasks.new/1", created.Dir, created.Task, created.Setup.Run.Passed(), created.Setup.Run.Wall.Seconds(),
 			created.Setup.Facts, created.Setup.Attempts, created.Setup.Added, created.OmittedFiles})
 	}
-	printCreated(s, created)
+	printCreated(s, f.task.Repo, created)
 	return nil
 }
 
@@ -110,7 +114,15 @@ func attemptText(a discover.Attempt) string {
 	return out
 }
 
-func printCreated(s *State, created wire.CreatedTask) {
+// failNow says how many tests fail.
+func failNow(n int) string {
+	if n == 1 {
+		return "1 test fails now"
+	}
+	return fmt.Sprintf("%d tests fail now", n)
+}
+
+func printCreated(s *State, repo string, created wire.CreatedTask) {
 	row := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(s.Stdout, "  %-12s %s\n", name, value)
@@ -142,7 +154,11 @@ func printCreated(s *State, created wire.CreatedTask) {
 	if created.Setup.Slow {
 		fmt.Fprintln(s.Stdout, "\nThe tests did not end in time: raise sandbox.verify_timeout, or make the entrypoint run fewer of them.")
 	} else if created.Task.GoldPatch == "" && attempt.Failed == 0 {
-		fmt.Fprintln(s.Stdout, "\nAll tests pass: there is nothing to fix yet. Make bugs with tracesmith tasks synth, or name a fix with --fix.")
+		fmt.Fprintf(s.Stdout, "\nAll tests pass, so this task has nothing to fix yet: add a failing test to %s, or remove the\ndirectory and name a fix with --fix, or make bugs.\n\nnext: tracesmith tasks synth %s\n",
+			filepath.Join(created.Dir, "repo"), shell(repo))
+		return
+	} else if created.Task.GoldPatch == "" {
+		fmt.Fprintf(s.Stdout, "\n%s, and the task asks to fix that. Describe the bug in task.yaml.\nThe agent oracle also needs the fix: add it to the directory as gold.patch.\n", failNow(attempt.Failed))
 	}
 	fmt.Fprintf(s.Stdout, "\nnext: tracesmith tasks verify --dir %s %s\n", shell(filepath.Dir(created.Dir)), created.Task.InstanceID)
 }

@@ -51,7 +51,7 @@ func (f *prepullFlags) pull(ctx context.Context, s *State, names []string) error
 	if err != nil {
 		return Usage(err)
 	}
-	p := &pullProgress{liveLine: liveLine{w: s.Stderr, live: s.TTY}, total: len(list)}
+	p := &pullProgress{liveLine: newLiveLine(s), total: len(list)}
 	fmt.Fprintf(s.Stderr, "prepull: %s, %s, %d at once\n", count(len(tasks), "task"), count(len(list), "image"), f.workers)
 	bench.Pull(ctx, list, f.workers, wire.PullProgress{Started: p.started, Bytes: p.bytes, Done: p.done})
 	p.erase()

@@ -114,11 +114,10 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 	if f.cfg.Repos, err = f.repos(ctx, s, bench, settings.Tasks, args); err != nil || f.dryRun {
 		return err
 	}
-	f.cfg.Progress = synthProgress(s)
+	live := newLiveLine(s)
+	f.cfg.Progress = synthProgress(s, live)
 	sum, err := synth.Run(ctx, bench.FactoryConfig(f.cfg))
-	if s.TTY {
-		fmt.Fprintln(s.Stderr)
-	}
+	live.erase()
 	if err != nil {
 		return synthError(err)
 	}
@@ -170,13 +169,21 @@ func (f *synthFlags) checkouts(ctx context.Context, s *State, bench *wire.Workbe
 	if given {
 		t.Entrypoint = cmp.Or(t.Entrypoint, wire.DefaultEntrypoint)
 	}
-	list, err := wire.Repositories(args, t)
-	if given || err != nil {
-		return list, Usage(err)
+	list, err := wire.Repositories(args, t, s.warn)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	for _, r := range list {
+		for _, warning := range wire.CheckoutWarnings(ctx, r, "") {
+			s.warn(warning)
+		}
+	}
+	if given {
+		return list, nil
 	}
 	repos, err := f.findSetups(ctx, s, bench, list)
 	if err == nil && len(repos) == 0 {
-		err = &Error{Code: ExitUsage, Try: "tracesmith tasks new DIR, which lists everything that it tries", Err: errors.New("no repository has a setup that works")}
+		err = &Error{Code: ExitUsage, Try: "declare what is missing in pyproject.toml or requirements.txt, or use tracesmith tasks synth DIR --setup COMMAND --entrypoint COMMAND", Err: errors.New("no repository has a setup that works")}
 	}
 	return repos, err
 }

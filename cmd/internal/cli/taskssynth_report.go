@@ -14,11 +14,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// synthProgress returns a function that shows the progress: as a line that it redraws on a
+// synthProgress returns a function that shows the progress: as lines that it redraws on a
 // terminal, or else as a line every 15 seconds.
-func synthProgress(s *State) func(synth.Progress) {
+func synthProgress(s *State, live liveLine) func(synth.Progress) {
 	every := 15 * time.Second
-	if s.TTY {
+	if live.screen != nil {
 		every = 200 * time.Millisecond
 	}
 	var last time.Time
@@ -28,17 +28,15 @@ func synthProgress(s *State) func(synth.Progress) {
 			return
 		}
 		last = now
-		line := synthLine(p)
-		if s.TTY {
-			line = "\r\x1b[K" + line
+		if parts := synthParts(p); live.screen != nil {
+			live.draw(parts...)
 		} else {
-			line += "\n"
+			fmt.Fprintln(s.Stderr, strings.Join(parts, ", "))
 		}
-		fmt.Fprint(s.Stderr, line)
 	}
 }
 
-func synthLine(p synth.Progress) string {
+func synthParts(p synth.Progress) []string {
 	parts := []string{fmt.Sprintf("repositories surveyed: %d of %d", p.Surveyed, p.Repos)}
 	if p.SurveyDone < p.SurveyRuns {
 		parts = append(parts, fmt.Sprintf("survey: %d of %d test runs", p.SurveyDone, p.SurveyRuns))
@@ -52,7 +50,7 @@ func synthLine(p synth.Progress) string {
 	if p.Remaining >= 1 {
 		parts = append(parts, "about "+roughly(time.Duration(p.Remaining*float64(time.Second)))+" left for these")
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 // roughly formats a duration with one unit.
@@ -119,13 +117,6 @@ func operatorName(sum synth.Summary, id string) string {
 // printSynthTotals prints the totals, and the repositories with notes or without tasks.
 func printSynthTotals(s *State, sum synth.Summary) {
 	fmt.Fprintf(s.Stdout, "\n%s of %s in %s\n", count(sum.Tasks, "task"), count(sum.Repos-len(sum.Refused), "repository"), sum.File)
-	if sum.PerHour > 0 {
-		fmt.Fprintf(s.Stdout, "%.0f s, %.0f candidates an hour, workers busy for %.0f%% of the time\n", sum.Seconds, sum.PerHour, 100*sum.Busy)
-	}
-	if r := sum.SuiteRuns; r.Survey > 0 {
-		fmt.Fprintf(s.Stdout, "CPU time in runs of the whole test suite: %.1f for each task, %.1f to judge a candidate; in total %.1f for the surveys, %.1f for candidates, %.1f for releases, %.1f for other work\n",
-			r.PerTask, r.PerCandidate, r.Survey, r.Trials, r.Releases, r.Other)
-	}
 	if sum.NotAlone > 0 {
 		fmt.Fprintf(s.Stdout, "%d tests did not run separately from the others of their class, because the time for that was used up\n", sum.NotAlone)
 	}
@@ -135,7 +126,7 @@ func printSynthTotals(s *State, sum synth.Summary) {
 	if sum.Tasks > 0 {
 		fmt.Fprintf(s.Stdout, "difficulty: %s; with the fix known: %s\n", levels(sum.Difficulty), levels(sum.GoldDifficulty))
 		unseen := int(math.Round(sum.NoFrame * float64(sum.Tasks)))
-		fmt.Fprintf(s.Stdout, "in %d of %d tasks, the traceback of the failing test names only the test, not the program's code\n", unseen, sum.Tasks)
+		fmt.Fprintf(s.Stdout, "in %d of %s, the traceback of the failing test names only the test, not the program's code\n", unseen, count(sum.Tasks, "task"))
 	}
 	if sum.CostUSD > 0 {
 		fmt.Fprintf(s.Stdout, "%.4f USD for the model's answers, at most\n", sum.CostUSD)
@@ -146,7 +137,7 @@ func printSynthTotals(s *State, sum synth.Summary) {
 	for _, name := range slices.Sorted(maps.Keys(sum.Refused)) {
 		fmt.Fprintf(s.Stdout, "left out: %s\n", sum.Refused[name])
 	}
-	if sum.Tasks > 0 {
+	if sum.Tasks > 0 && !s.partial {
 		fmt.Fprintf(s.Stdout, "next: tracesmith tasks verify --tasks %s\n", sum.File)
 	}
 }

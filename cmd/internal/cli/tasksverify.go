@@ -92,7 +92,7 @@ func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err
 		return &Error{Code: code, Err: err, Try: "another file with -o"}
 	}
 	defer func() { err = errors.Join(err, ledger.Close()) }()
-	p := &verifyProgress{liveLine: liveLine{w: s.Stderr, live: s.TTY}}
+	p := &verifyProgress{liveLine: newLiveLine(s)}
 	batch := check.Batch{
 		Ledger: ledger, Workers: cmp.Or(f.workers, cfg.Run.Workers), Runs: f.runs, OnStart: p.taskStarted,
 		Check: func(ctx context.Context, t schemas.Task) (check.Report, error) {
@@ -243,7 +243,7 @@ func (p *verifyProgress) done(t schemas.Task, r check.Report, err error) {
 	if !sound {
 		p.unsound++
 	}
-	if !p.live || !sound {
+	if p.screen == nil || !sound {
 		p.erase()
 		fmt.Fprintln(p.w, line)
 	}

@@ -139,7 +139,7 @@ func (v *comparePage) fill(c metrics.Comparison, a, b comparedSide) {
 	for i, p := range []metrics.ComparedPlace{c.A, c.B} {
 		line := fmt.Sprintf("%c is %s: %s of %s", 'A'+i, visible(p.Place), plural(int64(p.Episodes), "episode"), plural(int64(p.Tasks), "task"))
 		if p.ResolvedGold > 0 {
-			line += fmt.Sprintf(", %d resolved with the gold patch", p.ResolvedGold)
+			line += fmt.Sprintf(", %d resolved by an agent that knows the reference fix", p.ResolvedGold)
 		}
 		v.About = append(v.About, line)
 	}

@@ -206,23 +206,23 @@ func (p *place) view() placeView {
 	if without := len(p.entries) - len(p.episodes); without > 0 {
 		v.Counts += fmt.Sprintf(", %s without one", plural(int64(without), "job"))
 	}
-	verified, resolved, gold := 0, 0, 0
+	var s observe.Successes
 	for _, e := range p.episodes {
 		switch {
 		case e.row.Resolved == nil:
 			continue
 		case *e.row.Resolved && e.row.GoldUsed:
-			gold++
+			s.Gold++
+			if schemas.Value(e.row.Ending) == schemas.EndingEdit {
+				s.Derived++
+			}
 		case *e.row.Resolved:
-			resolved++
+			s.Alone++
 		}
-		verified++
+		s.Verified++
 	}
-	if verified > 0 {
-		v.Counts += fmt.Sprintf(" · %d of %d resolved", resolved, verified)
-	}
-	if gold > 0 {
-		v.Counts += fmt.Sprintf(", %d more by an agent that knows the fix", gold)
+	if s.Verified > 0 {
+		v.Counts += " · " + s.String()
 	}
 	if s := p.status; s != nil && p.running() == nil {
 		v.Counts += fmt.Sprintf(" · %s: %s selected", s.Phase, grouped(int64(s.Selected)))

@@ -90,7 +90,10 @@ func newStatsPage(tally *publish.Tally) *statsPage {
 		v.Plots = append(v.Plots, plotView{plot.Title, template.HTML(plot.SVG)}) // drawn here, with escaped labels
 	}
 	v.Lead = append(v.Lead, fmt.Sprintf("%s of %s, %s", plural(int64(st.Episodes), "episode"), plural(int64(st.Instances), "task"), plural(st.Steps, "step")),
-		fmt.Sprintf("resolved %d, resolved by an agent that knows the fix %d, unresolved %d, not verified %d", st.Resolved, st.ResolvedGold, st.Unresolved, st.Unverified))
+		observe.Successes{Verified: st.Resolved + st.ResolvedGold + st.Unresolved, Alone: st.Resolved, Gold: st.ResolvedGold, Derived: st.Derived}.String())
+	if st.Unverified > 0 {
+		v.Lead = append(v.Lead, plural(int64(st.Unverified), "episode")+" without a verdict")
+	}
 	if without := st.NoEpisode(); without != "" {
 		v.Lead = append(v.Lead, "without an episode: "+without)
 	}

@@ -48,7 +48,7 @@ func (w *Workbench) HashedRepos(ctx context.Context, dirs []string, tasks config
 		known[name].trees = append(known[name].trees, tree)
 	}
 	if len(dirs) > 0 {
-		repos, err := Repositories(dirs, schemas.Task{})
+		repos, err := Repositories(dirs, schemas.Task{}, func(string) {})
 		if err != nil {
 			return nil, err
 		}

@@ -30,6 +30,7 @@ type NewTaskOptions struct {
 	Out       string // directory of the task; "": tasks/NAME
 	PinDate   bool   // install no package released after the commit
 	OnAttempt func(discover.Attempt)
+	Warn      func(string)
 }
 
 // CreatedTask is a new task directory.
@@ -46,6 +47,9 @@ func (w *Workbench) NewTask(ctx context.Context, n NewTaskOptions) (CreatedTask,
 	r, err := readRepository(n.Repo, schemas.Task{Source: "dir", Workdir: schemas.DefaultWorkdir})
 	if err != nil {
 		return CreatedTask{}, err
+	}
+	for _, warning := range CheckoutWarnings(ctx, r, n.Fix) {
+		n.Warn(warning)
 	}
 	r.Task.InstanceID = cmp.Or(n.Name, r.Task.InstanceID)
 	if !taskfile.InstancePattern.MatchString(r.Task.InstanceID) {
@@ -105,19 +109,24 @@ func (w *Workbench) history(ctx context.Context, n NewTaskOptions, s DiscoverOpt
 
 // buggyTask completes the task of a checkout that has the bug.
 func buggyTask(found discover.Result) schemas.Task {
-	t := found.Task
-	var failing []string
-	for _, id := range slices.Sorted(maps.Keys(found.Run.Tests)) {
-		if s := found.Run.Tests[id]; s == schemas.StatusFailed || s == schemas.StatusError {
-			failing = append(failing, id)
-		}
-	}
+	t, failing := found.Task, failingTests(found.Run)
 	t.Instructions = scaffold.FromTests(t.Entrypoint, failing)
 	if len(failing) == 0 {
 		t.Instructions = "Describe the bug here. All tests of this program pass.\n"
 	}
 	t.Tests = schemas.TestSpec{}
 	return t
+}
+
+// failingTests returns the tests that fail, sorted.
+func failingTests(r verify.Run) []string {
+	var failing []string
+	for _, id := range slices.Sorted(maps.Keys(r.Tests)) {
+		if s := r.Tests[id]; s == schemas.StatusFailed || s == schemas.StatusError {
+			failing = append(failing, id)
+		}
+	}
+	return failing
 }
 
 // taskFromFix makes the task of a commit that fixes a bug. It finds the setup in the fixed state, and the test lists by
@@ -235,7 +244,7 @@ func comments(made CreatedTask, fix scaffold.Fix) map[string]string {
 			prefixed("\nEvidence: ", layout),
 		"python":  "Interpreter of this machine, Python " + found.Python.Version + ": change the path on another machine." + prefixed("\nThe repository allows ", python),
 		"repo":    "From the remote origin of the checkout, or its name.",
-		"license": "From the license file.",
+		"license": "From the license file or the package's metadata.",
 	}
 	if made.Pinned {
 		c["setup"] += "\nUV_EXCLUDE_NEWER leaves out packages that were released after the commit."

@@ -97,19 +97,65 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 }
 
 // checkPolicies builds each task's policy once and renders its prompts, to find wrong
-// settings, wrong templates and tasks that the agent cannot work on.
+// settings, wrong templates and tasks that the agent cannot work on. Its error names all such tasks.
 func (r *Run) checkPolicies() error {
+	var problems []error
+	var suitable []string
 	for _, t := range r.Tasks {
-		p, err := r.Agent.Policy(schemas.Job{}, t)
-		if err != nil {
-			return err
+		if err := r.checkPolicy(t); err != nil {
+			problems = append(problems, err)
+			continue
 		}
-		t = t.Public()
-		if err := r.Agent.checkPrompts(p, t); err != nil {
-			return fmt.Errorf("task %s: %w", t.InstanceID, err)
-		}
+		suitable = append(suitable, t.InstanceID)
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	err := problems[0]
+	if len(problems) > 1 && problems[1].Error() != err.Error() { // not an error that every task has
+		err = fmt.Errorf("%d tasks do not suit the agent %s:\n%w", len(problems), r.cfg.Agent.Kind, errors.Join(problems[:min(len(problems), maxProblems)]...))
+	}
+	if len(suitable) == 0 || len(suitable) > maxProblems {
+		return err
+	}
+	return &pipeline.StopError{Code: 2, Err: err, Remedy: "the other tasks, with -p 'tasks.ids=[" + strings.Join(suitable, ",") + "]'"}
+}
+
+// maxProblems is how many tasks an error names.
+const maxProblems = 20
+
+func (r *Run) checkPolicy(t schemas.Task) error {
+	if r.Agent.needs.Trace && len(t.Tests.FailToPass) == 0 && !t.Tests.NeedsBaseline() {
+		return noFailingTest(t)
+	}
+	p, err := r.Agent.Policy(schemas.Job{}, t)
+	if err != nil {
+		return err
+	}
+	if err := r.Agent.checkPrompts(p, t.Public()); err != nil {
+		return fmt.Errorf("task %s: %w", t.InstanceID, err)
 	}
 	return nil
+}
+
+// noFailingTest is the error of a task with an agent that follows a failing test.
+func noFailingTest(t schemas.Task) error {
+	return fmt.Errorf("task %s is graded by the exit code of its entrypoint, so no failing test is known: use pytest or unittest as the entrypoint, list tests.fail_to_pass, or use an agent that asks a model (react)", t.InstanceID)
+}
+
+// policy builds the policy of one job. An agent that follows a failing test gets those that the task lists or, if
+// there are none, those that running the tests has shown.
+func (r *Run) policy(ctx context.Context, j schemas.Job, t schemas.Task) (agents.Policy, error) {
+	if r.Agent.needs.Trace && len(t.Tests.FailToPass) == 0 {
+		spec, err := r.Baseline(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if t.Tests.FailToPass = spec.FailToPass; len(spec.FailToPass) == 0 {
+			return nil, &pipeline.TaskError{Err: noFailingTest(t)}
+		}
+	}
+	return r.Agent.Policy(j, t)
 }
 
 // Close releases the workbench.
@@ -229,7 +275,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 			Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: redact.NewKnown(append(r.Agent.Secrets(r.opt.Getenv), redact.Environment(r.opt.Environ)...))},
 		}, pipeline.Deps{
 			Drain: r.opt.Drain, Clock: r.opt.Clock,
-			Source: r.Bench.Source, NewEnv: r.NewEnv, NewPolicy: r.Agent.Policy, Verifier: r.Bench, Baseline: r.Baseline, Pairs: r.Bench.Pairs(),
+			Source: r.Bench.Source, NewEnv: r.NewEnv, NewPolicy: r.policy, Verifier: r.Bench, Baseline: r.Baseline, Pairs: r.Bench.Pairs(),
 			Preflight: r.preflight, Hooks: r.opt.Hooks, Staging: staging, Observer: r.observer(), Endpoints: r.endpoints,
 		}, nil
 }

@@ -26,9 +26,10 @@ type SetupRecord struct {
 	Setup      []string          `json:"setup,omitempty"`
 	Entrypoint string            `json:"entrypoint,omitempty"`
 	Evidence   string            `json:"evidence,omitempty"`
-	Added      map[string]string `json:"added,omitempty"` // generated files and their contents
-	Tests      int               `json:"tests"`           // number of tests that pass
-	Suite      float64           `json:"suite_s"`         // seconds of one run of all tests
+	Added      map[string]string `json:"added,omitempty"`   // generated files and their contents
+	Tests      int               `json:"tests"`             // number of tests that pass
+	Failing    int               `json:"failing,omitempty"` // number of tests that do not pass
+	Suite      float64           `json:"suite_s"`           // seconds of one run of all tests
 }
 
 // ReadSetup reads the record of an earlier search. known is false if no search has finished, or if the checkout has changed since.
@@ -64,6 +65,7 @@ func (w *Workbench) FindSetup(ctx context.Context, r synth.Repo, record string, 
 	if err == nil {
 		out.Python, out.Version, out.Setup, out.Entrypoint = found.Task.Python, found.Python.Version, found.Task.Setup, found.Task.Entrypoint
 		out.Evidence, out.Tests, out.Suite, out.Added = found.Why, found.Run.Passed(), found.Run.Wall.Seconds(), map[string]string{}
+		out.Failing = len(failingTests(found.Run))
 	}
 	for _, file := range found.Added {
 		data, _, _, err := found.Tree.File(file)

@@ -83,12 +83,18 @@ func (w *Workbench) HealthyRepos(ctx context.Context, tasks []schemas.Task) ([]s
 
 // Repositories reads healthy repositories from directories. Each path is a repository or a
 // directory of repositories. base says how their tests run.
-func Repositories(paths []string, base schemas.Task) ([]synth.Repo, error) {
+func Repositories(paths []string, base schemas.Task, warn func(string)) ([]synth.Repo, error) {
 	var out []synth.Repo
 	for _, path := range paths {
-		list, err := repositoriesIn(path)
+		list, others, err := repositoriesIn(path)
 		if err != nil {
 			return nil, err
+		}
+		if list[0] != path && len(list) == 1 {
+			warn(fmt.Sprintf("%s is no Python project itself: %s is used", path, list[0]))
+		}
+		if len(others) > 0 {
+			warn(fmt.Sprintf("left out of %s, because they contain no Python project: %s", path, strings.Join(others, ", ")))
 		}
 		for _, dir := range list {
 			r, err := readRepository(dir, base)
@@ -97,36 +103,6 @@ func Repositories(paths []string, base schemas.Task) ([]synth.Repo, error) {
 			}
 			out = append(out, r)
 		}
-	}
-	return out, nil
-}
-
-// repositoriesIn returns path if it looks like a repository, or else the directories in
-// it that do.
-func repositoriesIn(path string) ([]string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading a repository: %w", err)
-	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a directory: name a repository, or a directory of repositories", path)
-	}
-	if isRepository(path) {
-		return []string{path}, nil
-	}
-	list, err := os.ReadDir(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	var out []string
-	for _, e := range list {
-		dir := filepath.Join(path, e.Name())
-		if info, err := os.Stat(dir); err == nil && info.IsDir() && !strings.HasPrefix(e.Name(), ".") && isRepository(dir) {
-			out = append(out, dir)
-		}
-	}
-	if len(out) == 0 {
-		return []string{path}, nil // package synth reports what is missing
 	}
 	return out, nil
 }

@@ -70,7 +70,7 @@ func TestDirectoryOfRepositoriesIsNoRepository(t *testing.T) {
 		}
 		want = append(want, filepath.Dir(file))
 	}
-	if got, err := repositoriesIn(dir); err != nil || !slices.Equal(got, want) {
+	if got, _, err := repositoriesIn(dir); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
 }

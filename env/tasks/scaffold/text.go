@@ -39,6 +39,15 @@ var (
 		return regexp.MustCompile(`(?i)^(?:use|chang|replac|remov|mov|renam|refactor|return|call|pass|check|add|set|convert|skip|updat|bump|test|revert|switch|simplif|also|now|instead|make|ensure|allow|support|handl|avoid|don'?t|do not|only|always|never|introduc|implement|improv|apply|merge|drop|keep|stop|prevent|restor|rewrit|clean|minor|wip|tweak|adjust)\w*\b` +
 			`|\b(?:now|instead|this (?:commit|patch|change|pr|fix)|we|fixed|regression test|changelog|by (?:using|adding|checking|removing|making|changing|moving))\b`)
 	})
+	// command matches a subject that may begin with an order, such as "Read the rows from the other end", by which
+	// authors describe the change.
+	command = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^(?:accept|begin|build|cache|catch|clear|close|compare|compute|copy|count|create|decode|delete|disallow|emit|encode|end|escape|exclude|expose|fill|find|flush|forbid|format|generate|get|give|guard|ignore|include|initiali[sz]e|invalidate|join|let|limit|load|lock|look|match|move|normali[sz]e|open|order|pad|parse|permit|preserve|print|propagate|put|quote|raise|read|receive|reject|report|require|reset|respect|reuse|round|run|save|search|send|show|sort|split|start|store|strip|take|treat|trim|try|turn|unwrap|validate|wait|work|wrap|write)\b`)
+	})
+	// symptom matches a subject that may describe a bug.
+	symptom = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b(?:crash|wrong|error|exception|fail|incorrect|invalid|missing|unexpected|broken|bug|not|never|no|cannot|can't|doesn't|isn't|raise|hang|lose|lost|leak|ignored|off.by.one|too|duplicate|twice|endless|infinite|traceback|mismatch|inconsistent)\w*\b`)
+	})
 )
 
 // minWords is the smallest number of words in a useful description of a bug.
@@ -92,7 +101,7 @@ func sentences(message string) []string {
 	var paragraphs []string
 	if fixed := leadingFix.ReplaceAllString(subject, ""); fixed != subject {
 		paragraphs = append(paragraphs, fixed)
-	} else if !solution().MatchString(subject) {
+	} else if symptom().MatchString(subject) && !command().MatchString(subject) && !solution().MatchString(subject) {
 		paragraphs = append(paragraphs, subject)
 	}
 	var lines []string
