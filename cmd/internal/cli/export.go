@@ -303,6 +303,11 @@ func (f *exportFlags) render(ctx context.Context, out *output, view sinks.View, 
 			return fmt.Errorf("rendering episode %s: %w", t.Episode.EpisodeID, err)
 		}
 		rep.note(notes)
+		for i := range t.Steps {
+			if t.Steps[i].ObservationCut() {
+				rep.Notes[observationsCut]++
+			}
+		}
 		for i := range rows {
 			rows[i].Episodes = []string{t.Episode.EpisodeID}
 		}

@@ -187,8 +187,11 @@ func printPublished(s *State, r publish.Report, place string) {
 	if r.Withheld > 0 {
 		fmt.Fprintf(s.Stdout, "  %s withheld because of a possible secret: exclusions/dead-letters.parquet says where\n", count(r.Withheld, "episode"))
 	}
-	fmt.Fprintf(s.Stdout, "\nNext:\n  %s\n  %s\n  %s\n", shell("tracesmith", "show", place), shell("tracesmith", "stats", place),
-		shell("tracesmith", "export", "sft-trl", place, "-o", "train.jsonl.gz"))
+	next := []string{"tracesmith", "export", "sft-trl", place, "-o", "train.jsonl.gz"}
+	if r.Kept == 0 {
+		next = []string{"tracesmith", "filter", place, "--reasons"}
+	}
+	fmt.Fprintf(s.Stdout, "\nNext:\n  %s\n  %s\n  %s\n", shell("tracesmith", "show", place), shell("tracesmith", "stats", place), shell(next...))
 	printLoading(s, place)
 }
 

@@ -57,6 +57,7 @@ type episodeList struct {
 	columns  []listColumn
 	episodes []*listed
 	total    int // episodes of the place
+	matched  int // episodes for which the expressions hold; more than episodes with --limit
 	unknown  int // episodes left out because a column that decides is null
 }
 
@@ -84,6 +85,7 @@ func (f *listFlags) load(ctx context.Context, data *wire.Data, asJSON bool) (*ep
 	slices.SortStableFunc(l.episodes, func(a, b *listed) int {
 		return cmp.Or(compareKeys(keys, a.sort, b.sort), strings.Compare(a.id, b.id))
 	})
+	l.matched = len(l.episodes)
 	if f.limit > 0 {
 		l.episodes = l.episodes[:min(f.limit, len(l.episodes))]
 	}
@@ -236,12 +238,15 @@ func (l *episodeList) print(w *screen) {
 
 // printNotes says what is not in the list.
 func (l *episodeList) printNotes(w io.Writer) {
-	unknown := ""
+	text := fmt.Sprintf("%d of %s", len(l.episodes), count(l.total, "episode"))
+	if l.matched < l.total && len(l.episodes) < l.matched {
+		text = fmt.Sprintf("%d of %d matches, %s", len(l.episodes), l.matched, count(l.total, "episode"))
+	}
 	if l.unknown > 0 {
-		unknown = fmt.Sprintf("; for %d, -e reads a column that is null", l.unknown)
+		text += fmt.Sprintf("; %d of the others have no value to compare", l.unknown)
 	}
 	if len(l.episodes) < l.total {
-		fmt.Fprintf(w, "%d of %s%s\n", len(l.episodes), count(l.total, "episode"), unknown)
+		fmt.Fprintln(w, text)
 	}
 }
 

@@ -264,6 +264,9 @@ func printTotals(w io.Writer, st publish.Stats, deadLettersPath string) {
 	if st.Derived > 0 {
 		fmt.Fprintf(w, "%d of the %d by an edit that the agent derived from what it saw\n", st.Derived, st.ResolvedGold)
 	}
+	if st.Claims > 0 {
+		fmt.Fprintf(w, "claimed by the source: %d of %d resolved; tracesmith did not verify these\n", st.Claimed, st.Claims)
+	}
 	fmt.Fprintf(w, "%d repeat the calls and texts of an earlier one; the history of %d was cut\n", st.Duplicates, st.Trimmed)
 	if st.CostUSD != nil {
 		fmt.Fprintf(w, "cost $%.4f, of the %d episodes that report one\n", *st.CostUSD, st.Cost.N)
@@ -294,6 +297,9 @@ func printDistributions(w io.Writer, st publish.Stats) {
 		{"source", st.Sources}, {"split", st.Splits}, {"license", st.Licenses}, {"tool", st.Tools}, {"pdb command", st.PDBCommands},
 		{"error", st.Errors}, {"not trained on", st.Masks},
 	} {
+		if table.name == "verified by" && st.Unverified == st.Episodes {
+			continue // the names of the fields with the claims
+		}
 		printCounts(w, table.name, table.counts)
 	}
 }

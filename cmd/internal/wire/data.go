@@ -221,15 +221,23 @@ func (d *Data) Identity(runs map[string]bool) (dataset, version string, ids []st
 }
 
 func (d *Data) readStaged(ctx context.Context, key string) (sinks.Trajectory, error) {
+	s, err := d.staged(ctx, key)
+	if err != nil {
+		return sinks.Trajectory{}, err
+	}
+	return s.Trajectory(), nil
+}
+
+func (d *Data) staged(ctx context.Context, key string) (sinks.Staged, error) {
 	body, err := d.store.Get(ctx, key)
 	if err != nil {
-		return sinks.Trajectory{}, fmt.Errorf("reading %s: %w", key, err)
+		return sinks.Staged{}, fmt.Errorf("reading %s: %w", key, err)
 	}
 	s, err := sinks.DecodeStaged(body)
 	if err != nil {
-		return sinks.Trajectory{}, &damagedError{filepath.Join(d.Place, key), err}
+		return s, &damagedError{filepath.Join(d.Place, key), err}
 	}
-	return s.Trajectory(), nil
+	return s, nil
 }
 
 // Close removes downloaded files.
