@@ -94,3 +94,8 @@ func filesBelow(format, dir string) ([]File, error) {
 	}
 	return out, nil
 }
+
+// uncompressed returns the name of a file without the extension of a compression.
+func uncompressed(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
+}

@@ -121,11 +121,6 @@ func rowEpisode(format string, r row, from origin, cfg normalise.Config) (sinks.
 	return convert(format, named.ID.value, r.raw, from, cfg)
 }
 
-// uncompressed returns the name of a file without the extension of a compression.
-func uncompressed(path string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
-}
-
 func isParquet(path string) bool { return strings.EqualFold(filepath.Ext(path), ".parquet") }
 
 func isLines(path string) bool {

@@ -208,6 +208,7 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if note := rep.otherSplits(); note != "" {
 		fmt.Fprintf(s.Stderr, "left out %s: name them with --split to write them\n", note)
 	}
+	printWarnings(s, data)
 	for _, line := range rep.counts() {
 		name, n, _ := strings.Cut(line, " ")
 		fmt.Fprintf(s.Stdout, "  %-24s %s\n", name, n)

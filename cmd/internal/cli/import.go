@@ -179,14 +179,14 @@ func (t *imported) add(ctx context.Context, s *State, staging sinks.Store, stage
 }
 
 // numbers matches what differs between refusals for the same reason.
-var numbers = regexp.MustCompile("[0-9]+")
+var numbers = regexp.MustCompile("[0-9]+|'[^']+'")
 
 // printRefusals counts the refusals by reason if there are more than were shown.
 func (t *imported) printRefusals(w io.Writer) {
 	if t.Refused <= maxRefusals {
 		return
 	}
-	fmt.Fprintf(w, "refused: and %d more (--json lists all); by reason, with N for a number:\n", t.Refused-maxRefusals)
+	fmt.Fprintf(w, "refused: and %d more (--json lists all); by reason, with N for a number or character:\n", t.Refused-maxRefusals)
 	reasons := slices.SortedFunc(maps.Keys(t.reasons), func(a, b string) int { return cmp.Or(t.reasons[b]-t.reasons[a], strings.Compare(a, b)) })
 	for _, reason := range reasons[:min(len(reasons), maxRefusals)] {
 		fmt.Fprintf(w, "  %6d  %s\n", t.reasons[reason], reason)

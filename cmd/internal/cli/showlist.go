@@ -296,9 +296,16 @@ func deadReason(d wire.DeadLetter) string {
 	return fmt.Sprintf("%s after %s: %s", schemas.Value(d.ErrorClass), count(int(d.Attempts), "attempt"), firstLine(schemas.Value(d.ErrorMessage)))
 }
 
+func printWarnings(s *State, data *wire.Data) {
+	for _, text := range data.Warnings() {
+		fmt.Fprintf(s.Stderr, "warning: %s\n", text)
+	}
+}
+
 // reportDamage names the files that were left out of what a command printed, and returns the error with
 // which the command ends; nil if there are none. effect says what that means.
 func reportDamage(s *State, data *wire.Data, effect string) error {
+	printWarnings(s, data)
 	damaged := data.Damaged()
 	if len(damaged) == 0 {
 		return nil

@@ -73,6 +73,7 @@ func (p *place) refresh(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		data.SkipDamaged()
 		p.data = data
 	}
 	revision, err := p.data.Revision(ctx)
@@ -108,6 +109,7 @@ func (p *place) reload(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		data.SkipDamaged()
 		_ = p.data.Close()
 		p.data, old = data, nil
 	}

@@ -267,3 +267,20 @@ func TestCutObservationsHaveALinkToTheWholeText(t *testing.T) {
 		t.Errorf("the link gives %d of %d bytes", len(got), len(whole))
 	}
 }
+
+// A damaged episode of a run is named on the list, and errors have a page that leads back.
+func TestDamageIsShown(t *testing.T) {
+	dir := runDir(t, sinktest.Episode("run-a", 1), sinktest.Episode("run-a", 2))
+	staged, err := filepath.Glob(filepath.Join(dir, "staging", "*", "*"))
+	if err != nil || len(staged) != 2 {
+		t.Fatalf("%d staged episodes: %v", len(staged), err)
+	}
+	write(t, staged[0], "x")
+	v := open(t, "", dir)
+	wantText(t, page(t, v, "/"), "1\u20131 of 1", "is damaged", "1 row of table episodes left out")
+	for _, path := range []string{"/t/1/nothing", "/nowhere"} {
+		if w := get(t, v, path); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `<a href="/" data-key="u">All episodes</a>`) {
+			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
+		}
+	}
+}

@@ -33,6 +33,9 @@ func (d *Data) Rows(ctx context.Context, known func(episodeID string) bool) iter
 				continue
 			}
 			t, err := d.readStaged(ctx, o.Key)
+			if d.skips(o.Key, err) {
+				continue
+			}
 			if !yield(t.Episode, err) || err != nil {
 				return
 			}

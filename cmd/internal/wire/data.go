@@ -62,6 +62,14 @@ func (d *Data) Damaged() []publish.LeftOut {
 	return out
 }
 
+// Warnings returns the problems of files so far that did not keep their rows from being read.
+func (d *Data) Warnings() []string {
+	if d.Dataset == nil {
+		return nil
+	}
+	return d.Dataset.Warnings()
+}
+
 // damagedError is the error of a staged episode that cannot be decoded.
 type damagedError struct {
 	path string
@@ -73,6 +81,16 @@ func (e *damagedError) Error() string {
 }
 
 func (e *damagedError) Unwrap() error { return e.err }
+
+// skips reports whether a staged episode is left out because of err, and remembers it.
+func (d *Data) skips(key string, err error) bool {
+	damaged, ok := errors.AsType[*damagedError](err)
+	if !ok || d.skipped == nil {
+		return false
+	}
+	d.skipped[key] = publish.LeftOut{Table: arrowrec.Episodes.Name, Rows: 1, Err: damaged}
+	return true
+}
 
 // OpenData opens a dataset (its latest version, or the one that place names) or the
 // staged episodes of a run directory.
@@ -159,8 +177,7 @@ func (d *Data) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, err
 				return
 			}
 			t, err := d.readStaged(ctx, o.Key)
-			if damaged, ok := errors.AsType[*damagedError](err); ok && d.skipped != nil {
-				d.skipped[o.Key] = publish.LeftOut{Table: arrowrec.Episodes.Name, Rows: 1, Err: damaged}
+			if d.skips(o.Key, err) {
 				continue
 			}
 			if t.Annotations = annotations[t.Episode.EpisodeID]; t.Annotations != nil {
