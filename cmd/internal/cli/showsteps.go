@@ -118,7 +118,11 @@ func printEpisodeHead(w *screen, e schemas.EpisodeRow) {
 	if e.NDiverged != nil && *e.NDiverged > 0 && e.FirstDivergedStep != nil {
 		fmt.Fprintf(w, "again   %d answers differ from the recorded ones; the first is that of step %d\n", *e.NDiverged, *e.FirstDivergedStep)
 	}
-	fmt.Fprintf(w, "outcome %s (%s), graded by %s: %s\n", w.paint(outcomeColor(&e), e.OutcomeText()), e.ExitReason, schemas.Value(e.VerifyMethod), e.VerifyStatus)
+	verdict := fmt.Sprintf("graded by %s: %s", schemas.Value(e.VerifyMethod), e.VerifyStatus)
+	if e.ClaimedResolved != nil {
+		verdict = fmt.Sprintf("not verified: %s says %t", schemas.Value(e.VerifyMethod), *e.ClaimedResolved)
+	}
+	fmt.Fprintf(w, "outcome %s (%s), %s\n", w.paint(outcomeColor(&e), e.OutcomeText()), e.ExitReason, verdict)
 	if e.ErrorMessage != nil {
 		fmt.Fprintf(w, "error   %s: %s\n", schemas.Value(e.ErrorClass), w.safe(firstLine(*e.ErrorMessage)))
 	}

@@ -210,7 +210,7 @@ type errorPage struct {
 
 // showError answers with a page that shows an error.
 func (s *Server) showError(w http.ResponseWriter, err error) {
-	body, rerr := render("error", errorPage{s.page("Error", "error"), err.Error()})
+	body, rerr := render("error", errorPage{s.page("Error", "failure"), err.Error()})
 	if rerr != nil {
 		s.fail(w, err)
 		return
