@@ -225,4 +225,7 @@ var episodeColumns = []section{
 		{"ending", "", "edit: the agent changed the program; gold_edit: an edit came from the reference fix; conclusion: no edit, but a cause (names_cause) or a handover; none: neither", "steps", "2.3.0"},
 		{"gold_evidence_possible", "", "the debugger could print such evidence: the fixed program has another value of a variable, or returns another value, and the tests had not printed the wrong one before the first edit; null without a paired trace", "privileged: reference fix", "2.3.0"},
 	}},
+	{"Imports, since 2.3.0", []columnDoc{
+		{"claimed_resolved", "", "whether an imported file says that the agent resolved the task; tracesmith did not verify it. Null if the file says nothing, and for episodes of tracesmith", "imported file", "2.3.0"},
+	}},
 }

@@ -1,6 +1,9 @@
 package schemas
 
-import "time"
+import (
+	"time"
+	"unicode/utf8"
+)
 
 // The row structs define the columns of the published tables: field
 // order, column name and type. A pointer is a nullable column and nil means
@@ -232,6 +235,7 @@ type EpisodeRow struct {
 	NamesCause              *bool    `col:"names_cause" json:"names_cause,omitempty"`
 	Ending                  *string  `col:"ending" json:"ending,omitempty"`
 	GoldEvidencePossible    *bool    `col:"gold_evidence_possible" json:"gold_evidence_possible,omitempty"`
+	ClaimedResolved         *bool    `col:"claimed_resolved" json:"claimed_resolved,omitempty"`
 }
 
 // StepRow is one row of table steps: one per event. Key: (episode_id,
@@ -329,6 +333,14 @@ type StepRow struct {
 	SurpriseBits         *float64   `col:"surprise_bits" json:"surprise_bits,omitempty"`           // since 2.3.0
 	IsPadding            *bool      `col:"is_padding" json:"is_padding,omitempty"`                 // since 2.3.0
 	GoldNDiffering       *int32     `col:"gold_n_differing" json:"gold_n_differing,omitempty"`     // since 2.3.0
+}
+
+// MaxObservation is the maximum size of steps.observation in bytes. Table blobs has the whole text of a longer one.
+const MaxObservation = 64 << 10
+
+// ObservationCut reports whether the row has only the beginning of the text that the model saw.
+func (s *StepRow) ObservationCut() bool {
+	return Value(s.ObservationTruncated) && len(Value(s.Observation)) > MaxObservation-utf8.UTFMax
 }
 
 // Value returns the value of a column, or the zero value for null.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"reflect"
 	"strings"
 )
 
@@ -58,15 +59,85 @@ func withLine(raw []byte, err error, at int64) error {
 	}
 	switch e := err.(type) {
 	case *json.UnmarshalTypeError:
-		article := "a"
-		if strings.HasPrefix(e.Value, "array") || strings.HasPrefix(e.Value, "object") {
-			article = "an"
-		}
-		return fmt.Errorf("line %d: %s is %s %s, which is not allowed there", lineOf(raw, e.Offset), cmp.Or(e.Field, "the file"), article, e.Value)
+		return fmt.Errorf("line %d: %s is %s: it must be %s", lineOf(raw, e.Offset), cmp.Or(placeAt(raw, e.Offset, e.Field), "the file"), withArticle(e.Value), wanted(e.Type))
 	case *json.SyntaxError:
 		at = e.Offset
 	}
 	return fmt.Errorf("line %d: not valid JSON: %w", lineOf(raw, at), err)
+}
+
+// placeAt returns the name of the value at an offset with the indexes of lists, such as log[3].obs. field is the name
+// without indexes, which placeAt returns if the offset is another one.
+func placeAt(raw []byte, offset int64, field string) string {
+	type level struct {
+		key     string
+		atValue bool // the value of key follows
+		list    bool
+		index   int
+	}
+	var levels []level
+	for dec := json.NewDecoder(bytes.NewReader(raw)); dec.InputOffset() < offset; {
+		token, err := dec.Token()
+		if err != nil {
+			return field
+		}
+		if token == json.Delim('}') || token == json.Delim(']') {
+			levels = levels[:len(levels)-1]
+			continue
+		}
+		if n := len(levels); n > 0 {
+			top := &levels[n-1]
+			if !top.list && !top.atValue {
+				top.key, _ = token.(string) // keys are strings
+				top.atValue = true
+				continue
+			}
+			top.index, top.atValue = top.index+1, false
+		}
+		if delim, ok := token.(json.Delim); ok && dec.InputOffset() < offset {
+			levels = append(levels, level{list: delim == '[', index: -1})
+		}
+	}
+	place, plain := "", ""
+	for _, l := range levels {
+		if l.list {
+			place += fmt.Sprintf("[%d]", l.index)
+		} else {
+			place, plain = place+"."+l.key, plain+"."+l.key
+		}
+	}
+	if strings.TrimPrefix(plain, ".") != field {
+		return field
+	}
+	return strings.TrimPrefix(place, ".")
+}
+
+// withArticle returns a JSON type with its article, such as "an object".
+func withArticle(value string) string {
+	switch {
+	case value == "array":
+		return "a list"
+	case value == "bool":
+		return "true or false"
+	case strings.HasPrefix(value, "object"):
+		return "an object"
+	}
+	return "a " + value
+}
+
+// wanted says which JSON values a type can hold.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Bool:
+		return "true or false"
+	}
+	return "a number"
 }
 
 func lineOf(raw []byte, at int64) int {

@@ -1,12 +1,13 @@
 // Package imports converts trajectories of other tools into staged episodes. Each format has
 // its own source file with a parser, which fills a record (record.go). Columns without a value
 // in the trajectory are null. A trajectory that claims success does not get a verdict; the claim
-// goes into verify_reason.
+// goes into claimed_resolved and verify_reason.
 package imports
 
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -33,11 +34,11 @@ var parsers = map[string]func(name string, raw []byte) (*record, error){
 // Formats returns the names of the formats, sorted.
 func Formats() []string { return slices.Sorted(maps.Keys(parsers)) }
 
-// Read converts one trajectory into a staged episode. name is the base name of its file. modified
+// Read converts one trajectory into a staged episode. name is File.Name of its file. modified
 // becomes the time of the episode if the trajectory contains no times. cfg applies as for recorded
 // episodes, including redaction.
 func Read(format, name string, raw []byte, modified time.Time, cfg normalise.Config) (sinks.Staged, error) {
-	out, err := convert(format, name, raw, origin{file: name, modified: modified}, cfg)
+	out, err := convert(format, path.Base(name), raw, origin{file: name, modified: modified}, cfg)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", name, err)
 	}

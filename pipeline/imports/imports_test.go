@@ -89,7 +89,7 @@ func TestFormatsAreRead(t *testing.T) {
 			t.Errorf("%s: %s", format, diff)
 		}
 		e := s.Episode
-		if e.InstanceID != "django-1" || e.Resolved != nil || e.VerifyStatus != "not_run" || *e.Outcome != "unverified" || e.TaskSource != "import/"+format {
+		if e.InstanceID != "django-1" || e.Resolved != nil || e.VerifyStatus != "not_run" || *e.Outcome != map[string]string{"submitted": "unverified", "unknown": "unverified", "max_cost": "limit"}[e.ExitReason] || e.TaskSource != "import/"+format {
 			t.Errorf("%s: %+v", format, e)
 		}
 		for name, unknown := range map[string]bool{
@@ -246,6 +246,10 @@ func TestErrorsOfBrokenFilesHaveThePosition(t *testing.T) {
 		{"debug-gym", "{}", "log is missing"},
 		{"debug-gym", "{\"log\":\n 3}", "line 2: log is a number"},
 		{"debug-gym", `{"log": []}`, "no step of an agent"},
+		{"debug-gym", `{"log": [{}, {"obs": "[{"}, {"prompt_response_pairs": [{}, {"token_usage": {"prompt": 1}, "response": {"a": [1]}}]}]}`, "log[2].prompt_response_pairs[1].response is an object: it must be text"},
+		{"debug-gym", `{"log": [{"action": {"name": ["x"]}}]}`, "log[0].action.name is a list: it must be text"},
+		{"debug-gym", `{"log": [{"step_id": true}]}`, "log[0].step_id is true or false: it must be a number"},
+		{"debug-gym", `[]`, "the file is a list: it must be an object"},
 		{"debug-gym", `{"log": []} {}`, "more than one JSON value"},
 		{"debug-gym", `{"log": [{"system_message": 4}]}`, "log[0].system_message: content is neither"},
 		{"swe-agent", "{}", "trajectory and history are missing"},

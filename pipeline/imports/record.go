@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ func times(steps []schemas.Step) []time.Time {
 
 // origin is the place of a trajectory.
 type origin struct {
-	file     string
+	file     string // File.Name
 	row      string // of a file with many trajectories, such as "row 3"
 	modified time.Time
 }
@@ -112,7 +113,7 @@ func withoutNulls(v any) any {
 
 // instance returns the ID of the instance if the trajectory has none.
 func (o origin) instance() string {
-	name := strings.TrimSuffix(o.file, ".json")
+	name := strings.TrimSuffix(path.Base(o.file), ".json")
 	if o.row != "" {
 		name += " " + o.row
 	}
@@ -143,7 +144,7 @@ func (r *record) episode(format string, raw []byte, from origin) (*schemas.Episo
 	ep := &schemas.Episode{
 		Job: schemas.Job{
 			EpisodeID: schemas.ShortHash([]string{"import", format, sum}), RunID: cmp.Or(r.runID, "import-"+format),
-			GroupID: schemas.ShortHash([]string{"import", format, r.instance, agent, r.model}),
+			GroupID: schemas.ShortHash([]string{"import", format, task.InstanceID, agent, r.model}),
 		},
 		Task: task,
 		Agent: schemas.AgentInfo{
@@ -188,7 +189,11 @@ func (r *record) clearUnknown(out *sinks.Staged, ep *schemas.Episode) {
 	if r.exit == "" {
 		e.ExitReason, e.TerminationClass, e.Outcome = "unknown", "unknown", new(schemas.OutcomeUnverified)
 	}
+	if e.TerminationClass == "budget" && !schemas.Value(r.claim) {
+		e.Outcome = new(schemas.OutcomeLimit)
+	}
 	if r.claim != nil {
+		e.ClaimedResolved = r.claim
 		e.VerifyMethod, e.VerifyReason = &r.claimedBy, new(fmt.Sprintf("%s says %t; nothing was verified here", r.claimedBy, *r.claim))
 	}
 	for i := range out.Steps {

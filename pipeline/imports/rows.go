@@ -51,17 +51,16 @@ type row struct {
 // other file is one trajectory. Each may be compressed (.gz, .zst). A *RowError is the error of a
 // row. Any other error means that the whole file is unusable. Episodes keeps one row in memory, or
 // 64 of a Parquet file.
-func Episodes(format, path string, cfg normalise.Config) iter.Seq2[sinks.Staged, error] {
+func Episodes(format string, file File, cfg normalise.Config) iter.Seq2[sinks.Staged, error] {
 	return func(yield func(sinks.Staged, error) bool) {
+		path := file.Path
 		st, err := os.Stat(path)
 		switch {
-		case err == nil && st.IsDir():
-			err = errors.New("it is a directory: name the files in it")
 		case err == nil && isParquet(path):
-			rowEpisodes(format, path, parquetRows(path), st, cfg)(yield)
+			rowEpisodes(format, file, parquetRows(path), st, cfg)(yield)
 			return
 		case err == nil && isLines(path):
-			rowEpisodes(format, path, lineRows(path), st, cfg)(yield)
+			rowEpisodes(format, file, lineRows(path), st, cfg)(yield)
 			return
 		}
 		var raw []byte
@@ -73,10 +72,10 @@ func Episodes(format, path string, cfg normalise.Config) iter.Seq2[sinks.Staged,
 			return
 		}
 		if isListOfRows(format, raw) {
-			rowEpisodes(format, path, listRows(raw), st, cfg)(yield)
+			rowEpisodes(format, file, listRows(raw), st, cfg)(yield)
 			return
 		}
-		staged, err := Read(format, filepath.Base(uncompressed(path)), raw, st.ModTime(), cfg)
+		staged, err := Read(format, uncompressed(file.Name), raw, st.ModTime(), cfg)
 		if err != nil {
 			err = &RowError{File: path, Err: errors.Unwrap(err)}
 		}
@@ -85,7 +84,7 @@ func Episodes(format, path string, cfg normalise.Config) iter.Seq2[sinks.Staged,
 }
 
 // rowEpisodes converts rows into episodes.
-func rowEpisodes(format, path string, rows iter.Seq2[row, error], st os.FileInfo, cfg normalise.Config) iter.Seq2[sinks.Staged, error] {
+func rowEpisodes(format string, file File, rows iter.Seq2[row, error], st os.FileInfo, cfg normalise.Config) iter.Seq2[sinks.Staged, error] {
 	return func(yield func(sinks.Staged, error) bool) {
 		first := true
 		for r, err := range rows {
@@ -93,13 +92,13 @@ func rowEpisodes(format, path string, rows iter.Seq2[row, error], st os.FileInfo
 			last := err != nil && !errors.Is(err, errLongRow)
 			switch {
 			case last && first:
-				yield(staged, fmt.Errorf("%s cannot be read: %w", path, err))
+				yield(staged, fmt.Errorf("%s cannot be read: %w", file.Path, err))
 				return
 			case err == nil:
-				staged, err = rowEpisode(format, r, origin{file: filepath.Base(path), row: r.name, modified: st.ModTime()}, cfg)
+				staged, err = rowEpisode(format, r, origin{file: file.Name, row: r.name, modified: st.ModTime()}, cfg)
 			}
 			if err != nil {
-				err = &RowError{File: path, Row: r.name, Last: last, Err: err}
+				err = &RowError{File: file.Path, Row: r.name, Last: last, Err: err}
 			}
 			if !yield(staged, err) || last {
 				return
@@ -107,7 +106,7 @@ func rowEpisodes(format, path string, rows iter.Seq2[row, error], st os.FileInfo
 			first = false
 		}
 		if first {
-			yield(sinks.Staged{}, fmt.Errorf("%s contains no rows", path))
+			yield(sinks.Staged{}, fmt.Errorf("%s contains no rows", file.Path))
 		}
 	}
 }
@@ -120,11 +119,6 @@ func rowEpisode(format string, r row, from origin, cfg normalise.Config) (sinks.
 		return sinks.Staged{}, err
 	}
 	return convert(format, named.ID.value, r.raw, from, cfg)
-}
-
-// uncompressed returns the name of a file without the extension of a compression.
-func uncompressed(path string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
 }
 
 func isParquet(path string) bool { return strings.EqualFold(filepath.Ext(path), ".parquet") }

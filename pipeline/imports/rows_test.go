@@ -41,7 +41,7 @@ func importFile(t *testing.T, format, name string, body []byte) outcome {
 }
 
 func importPath(format, path string) (out outcome) {
-	for s, err := range imports.Episodes(format, path, normalise.Config{}) {
+	for s, err := range imports.Episodes(format, imports.File{Path: path, Name: filepath.Base(path)}, normalise.Config{}) {
 		var refused *imports.RowError
 		switch {
 		case errors.As(err, &refused):
@@ -131,8 +131,35 @@ func TestUnusableFilesAreErrors(t *testing.T) {
 	if two.err != nil || len(two.refused) != 1 || !strings.Contains(two.refused[0], "name the file .jsonl") {
 		t.Errorf("a file of two trajectories: %d episodes, %q, %v", len(two.episodes), two.refused, two.err)
 	}
-	if got := importPath("messages", t.TempDir()); got.err == nil || !strings.Contains(got.err.Error(), "name the files in it") {
-		t.Error(got.err)
+	if _, err := imports.Files("messages", []string{t.TempDir()}); err == nil || !strings.Contains(err.Error(), "name the files themselves") {
+		t.Error(err)
+	}
+}
+
+// Of a directory, only files with the names of the format are read, and hidden ones are not. Names do not say where
+// the named directory is.
+func TestFilesOfDirectories(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"runs/b/trajectory.json", "runs/a/trajectory.json.gz", "runs/a/config.json", "runs/.old/trajectory.json", "more/x/trajectory.json", "more/y/own.json"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	more := filepath.Join(dir, "more")
+	files, err := imports.Files("debug-gym", []string{filepath.Join(more, "y/own.json"), filepath.Join(dir, "runs"), filepath.Join(more, "x/trajectory.json"), filepath.Join(more, "x/trajectory.json")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name)
+	}
+	if diff := cmp.Diff([]string{"x/trajectory.json", "y/own.json", "a/trajectory.json.gz", "b/trajectory.json"}, names); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -262,7 +289,7 @@ func TestLargeDatasetsAreStreamed(t *testing.T) {
 	var seen [2][]string
 	for i, path := range paths {
 		before, n := liveBytes(), 0
-		for s, err := range imports.Episodes("openhands", path, normalise.Config{}) {
+		for s, err := range imports.Episodes("openhands", imports.File{Path: path, Name: filepath.Base(path)}, normalise.Config{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -108,6 +108,7 @@ func (i sweInfo) copyTo(r *record) {
 // exitOf returns the exit reason that the words of a harness stand for, or "" if it is unknown.
 func exitOf(status string) string {
 	status = strings.ReplaceAll(strings.ToLower(status), "runtime", "") // RuntimeError is no timeout
+	status = strings.TrimPrefix(status, "submitted (")                  // SWE-agent submitted what there was when it stopped the agent
 	switch {
 	case strings.HasPrefix(status, "submit"), strings.HasPrefix(status, "finish"):
 		return schemas.ExitSubmitted

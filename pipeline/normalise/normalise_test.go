@@ -233,7 +233,7 @@ func TestLongTextGoesToBlobs(t *testing.T) {
 		blobs[b.SHA256] = b.Content
 	}
 	r := s.Steps[3]
-	if len(*r.Observation) != MaxObservation || !*r.ObservationTruncated || blobs[*r.ObservationSHA256] != long || *r.ObservationBytes != 100_000 {
+	if len(*r.Observation) != schemas.MaxObservation || !*r.ObservationTruncated || blobs[*r.ObservationSHA256] != long || *r.ObservationBytes != 100_000 {
 		t.Errorf("long observation: %d bytes, truncated %v", len(*r.Observation), *r.ObservationTruncated)
 	}
 	if r := s.Steps[4]; *r.Observation != "cut" || blobs[*r.ObservationSHA256] != "whole" {

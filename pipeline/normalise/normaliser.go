@@ -16,11 +16,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Maximum sizes of texts in rows, in bytes. A longer text goes to a blob.
-const (
-	MaxObservation = 64 << 10
-	maxPatch       = 256 << 10
-)
+// maxPatch is the maximum size of a patch in its row, in bytes. A longer one goes to a blob.
+const maxPatch = 256 << 10
 
 // normaliser normalizes one episode.
 type normaliser struct {

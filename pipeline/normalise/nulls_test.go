@@ -71,6 +71,7 @@ var nullInEpisodes = map[string]string{
 	"gold_evidence_differs":     "no paired trace is given to this test",
 	"gold_value_recall":         "no paired trace is given to this test",
 	"gold_inspection_precision": "no paired trace is given to this test",
+	"claimed_resolved":          "only imported episodes have it",
 	"gold_evidence_possible":    "no paired trace is given to this test",
 	"gold_causal_share":         "no paired trace is given to this test",
 	"gold_candidate_bits":       "no paired trace is given to this test",

@@ -189,7 +189,7 @@ func (n *normaliser) observation(r *schemas.StepRow, s *schemas.Step) error {
 	if len(s.Triggered) > 0 {
 		list := make([]map[string]string, 0, len(s.Triggered))
 		for _, o := range s.Triggered {
-			list = append(list, map[string]string{"source": o.Source, "text": head(n.text(o.Text), MaxObservation)})
+			list = append(list, map[string]string{"source": o.Source, "text": head(n.text(o.Text), schemas.MaxObservation)})
 		}
 		b, err := schemas.CanonicalJSON(list)
 		if err != nil {
@@ -207,7 +207,7 @@ func (n *normaliser) observation(r *schemas.StepRow, s *schemas.Step) error {
 	if o.FullText != "" {
 		full = n.text(o.FullText)
 	}
-	kept := head(shown, MaxObservation)
+	kept := head(shown, schemas.MaxObservation)
 	r.Observation, r.ObservationSource = &kept, new(n.text(o.Source))
 	// The hash is that of the whole text, which is in the blob if there is one. The size is that of
 	// the complete output of the program, even if the output was too large to keep.

@@ -284,7 +284,7 @@ func (f auditedFile) remedy(action string) string {
 	if !f.isCopy {
 		return ""
 	}
-	return ": " + action + " to restore it"
+	return ": " + action + ", or download the dataset again, to restore it"
 }
 
 // checkManifest checks the manifest of the version with the prefix base, and returns the

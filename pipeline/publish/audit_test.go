@@ -93,6 +93,7 @@ func TestAuditFindsDamageInEveryFile(t *testing.T) {
 	}
 }
 
+// A version reports its damaged files. The latest version, of which the root has a copy, is still read, with a warning.
 func TestOpenReportsDamagedFiles(t *testing.T) {
 	root := t.TempDir()
 	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
@@ -105,15 +106,25 @@ func TestOpenReportsDamagedFiles(t *testing.T) {
 		}
 		check := func(how string) {
 			var corrupt *formats.CorruptError
-			d, err := publish.Open(t.Context(), dir(t, root))
+			latest, err := publish.Open(t.Context(), dir(t, root))
 			if err == nil {
-				err = d.Verify(t.Context())
+				err = latest.Verify(t.Context())
 			}
-			if how == "missing" && rel == "manifest.json" { // the root has a copy of this version
+			switch {
+			case how == "missing" && rel == "manifest.json":
 				if err != nil {
 					t.Errorf("%s %s: %v", how, rel, err)
 				}
 				return
+			case rel != "manifest.json":
+				if err != nil || len(latest.Warnings()) != 1 || !strings.Contains(latest.Warnings()[0], filepath.ToSlash(rel)) {
+					t.Errorf("%s %s: %v with the copy at the root, warnings %q", how, rel, err, latest.Warnings())
+				}
+				d, oerr := publish.OpenVersion(t.Context(), dir(t, root), rep.Version)
+				if oerr != nil {
+					t.Fatal(oerr)
+				}
+				err = d.Verify(t.Context())
 			}
 			if !errors.As(err, &corrupt) || !strings.Contains(err.Error(), filepath.ToSlash(rel)) {
 				t.Errorf("%s %s: %v, want a CorruptError naming it", how, rel, err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -35,6 +36,7 @@ type Dataset struct {
 	verified map[string]string // path in the manifest -> verified local file
 	scratch  string
 	skipped  map[string]LeftOut // by path; nil: damaged files are errors
+	warnings []string
 }
 
 // Open opens the latest version, to which latest.json points. If the store contains only
@@ -106,18 +108,44 @@ func (d *Dataset) corrupt(path string, err error) error {
 	return &formats.CorruptError{Path: d.store.URI() + "/" + keyBelow(d.base, path), Err: err}
 }
 
-// File returns the local path of a file of the manifest, after downloading it if
-// necessary and checking its size and hash. A mismatch is a *formats.CorruptError.
+// File returns the local path of a file of the manifest, after downloading it if necessary and
+// checking its size and hash. Of a version whose files are at the root as well, it takes that copy if
+// the other one is missing or damaged, and Warnings says so. If there is no intact copy, the error is a
+// *formats.CorruptError.
 func (d *Dataset) File(ctx context.Context, f schemas.ManifestFile) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if local, ok := d.verified[f.Path]; ok {
 		return local, nil
 	}
-	key := keyBelow(d.base, f.Path)
+	local, err := d.verify(ctx, keyBelow(d.base, f.Path), f)
+	corrupt, ok := errors.AsType[*formats.CorruptError](err)
+	switch {
+	case err == nil && d.exposed:
+		d.checkCopy(f)
+	case ok && d.exposed:
+		var copyErr error
+		if local, copyErr = d.verify(ctx, f.Path, f); copyErr != nil {
+			return "", err
+		}
+		problem := "is missing"
+		if corrupt.Err != nil {
+			problem = "is damaged"
+		}
+		d.warnings = append(d.warnings, fmt.Sprintf("%s %s; the intact copy %s is read instead", corrupt.Path, problem, f.Path))
+	case err != nil:
+		return "", err
+	}
+	d.verified[f.Path] = local
+	return local, nil
+}
+
+// verify returns the local path of the object with a key, which must be the file of the manifest.
+func (d *Dataset) verify(ctx context.Context, key string, f schemas.ManifestFile) (string, error) {
+	path := d.store.URI() + "/" + key
 	src, err := d.store.Open(ctx, key)
 	if errors.Is(err, sinks.ErrNotFound) {
-		return "", d.corrupt(f.Path, errors.New("the manifest lists it, but it is missing"))
+		return "", &formats.CorruptError{Path: path}
 	}
 	if err != nil {
 		return "", fmt.Errorf("opening dataset file: %w", err)
@@ -136,10 +164,31 @@ func (d *Dataset) File(ctx context.Context, f schemas.ManifestFile) (string, err
 		return "", fmt.Errorf("reading dataset file %s: %w", key, err)
 	}
 	if n != f.Bytes || hex.EncodeToString(h.Sum(nil)) != f.SHA256 {
-		return "", d.corrupt(f.Path, errors.New("its content does not match the manifest"))
+		return "", &formats.CorruptError{Path: path, Err: errors.New("its content does not match the manifest")}
 	}
-	d.verified[f.Path] = local
 	return local, nil
+}
+
+// checkCopy warns if the copy at the root, which other programs read, is missing or has another size. It does not
+// look at remote stores, where this takes a request per file.
+func (d *Dataset) checkCopy(f schemas.ManifestFile) {
+	l, ok := d.store.(sinks.Local)
+	if !ok {
+		return
+	}
+	switch st, err := os.Stat(l.LocalPath(f.Path)); {
+	case errors.Is(err, fs.ErrNotExist):
+		d.warnings = append(d.warnings, fmt.Sprintf("%s is missing, where pandas and other programs look for it; a copy in %s is read instead", f.Path, versionsDir))
+	case err == nil && st.Size() != f.Bytes:
+		d.warnings = append(d.warnings, fmt.Sprintf("%s, which pandas and other programs read, is damaged: it has %d of %d bytes; an intact copy in %s is read instead", f.Path, st.Size(), f.Bytes, versionsDir))
+	}
+}
+
+// Warnings returns the problems of files so far that did not keep their rows from being read.
+func (d *Dataset) Warnings() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.warnings)
 }
 
 // localFile returns the local path of a file and a writer for its download. If the store is a local

@@ -21,6 +21,8 @@ type Stats struct {
 	Derived      int            `json:"resolved_derived"`   // part of ResolvedGold: by an edit that does not come from the gold patch
 	Unresolved   int            `json:"unresolved"`
 	Unverified   int            `json:"unverified"`
+	Claimed      int            `json:"claimed_resolved"` // imported files say that they are resolved; tracesmith did not verify it
+	Claims       int            `json:"claims"`           // imported files say whether they are resolved
 	GoldUsed     int            `json:"gold_used"`
 	Contaminated int            `json:"contaminated"` // in a repository that a public benchmark uses
 	Unplaced     int            `json:"unplaced"`     // in an unknown repository

@@ -116,6 +116,7 @@ func (t *Tally) addFlags(e schemas.EpisodeRow) {
 		is bool
 		n  *int
 	}{
+		{schemas.Value(e.ClaimedResolved), &s.Claimed}, {e.ClaimedResolved != nil, &s.Claims},
 		{e.GoldUsed, &s.GoldUsed}, {e.ContextTrimmed != nil && *e.ContextTrimmed, &s.Trimmed}, {t.contents[schemas.Value(e.ContentSHA256)], &s.Duplicates},
 		{len(e.Contamination) > 0, &s.Contaminated}, {e.Contamination == nil, &s.Unplaced},
 		{len(e.LeakPatterns) > 0, &s.Leaks}, {len(e.HackPatterns) > 0, &s.Hacks},

@@ -106,6 +106,27 @@ func (d *Dataset) Trajectory(ctx context.Context, e schemas.EpisodeRow) (sinks.T
 	return t, nil
 }
 
+// Blob returns the text of table blobs with a hash. The error wraps sinks.ErrNotFound if there is none, or
+// if it is in a file that SkipDamaged leaves out.
+func (d *Dataset) Blob(ctx context.Context, sha string) (string, error) {
+	for _, f := range d.Manifest.Files {
+		if f.Table != arrowrec.Blobs.Name {
+			continue
+		}
+		local, err := d.File(ctx, f)
+		if d.skips(f, err) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		for row, err := range formats.ReadWhere[schemas.BlobRow](local, arrowrec.Blobs, "sha256", sha) {
+			return row.Content, err
+		}
+	}
+	return "", fmt.Errorf("text %s: %w", sha, sinks.ErrNotFound)
+}
+
 // mayContain reports whether the keys of a file, or their prefixes, include key.
 func mayContain(f schemas.ManifestFile, key []string) bool {
 	lowest, highest := f.MinKey[:min(len(f.MinKey), len(key))], f.MaxKey[:min(len(f.MaxKey), len(key))]

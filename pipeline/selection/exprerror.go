@@ -69,7 +69,13 @@ func (e *offsetError) exprError(expr string) error {
 
 // didYouMean returns the end of a message that suggests a similar name; "" if there is none.
 func didYouMean(name string, names []string) string {
-	if similar := nearest.Name(name, names, min(4, max(2, len(name)/2))); similar != "" {
+	similar := nearest.Name(name, names, min(4, max(2, len(name)/2)))
+	for _, n := range names {
+		if strings.HasSuffix(n, "_"+name) && similar == "" || n == name+"_name" || n == name+"_usd" { // columns that show lists under a shorter name
+			similar = n
+		}
+	}
+	if similar != "" {
 		return fmt.Sprintf(": did you mean %q?", similar)
 	}
 	return ""

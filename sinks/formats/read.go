@@ -17,13 +17,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// CorruptError means that a file is damaged or not a file of a dataset.
+// CorruptError means that a file is missing, damaged or not a file of a dataset.
 type CorruptError struct {
 	Path string
-	Err  error
+	Err  error // nil: the file is missing
 }
 
 func (e *CorruptError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("%s is missing: download the dataset again, or publish it again", e.Path)
+	}
 	return fmt.Sprintf("%s is damaged or not a tracesmith table: %v: delete it and publish or download the dataset again", e.Path, e.Err)
 }
 

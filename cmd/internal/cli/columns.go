@@ -52,11 +52,12 @@ var shortColumns = []listColumn{
 		},
 	},
 	{name: "agent", value: func(e *schemas.EpisodeRow) any { return e.AgentName }},
+	{name: "claim", value: func(e *schemas.EpisodeRow) any { return known(e.ClaimedResolved) }},
 }
 
 // defaultColumns are the columns of a list without --columns. Those without a value in any episode are left
 // out, and agent if the episodes have models.
-var defaultColumns = []string{"episode", "task", "outcome", "reason", "turns", "tokens", "cost", "model", "agent"}
+var defaultColumns = []string{"episode", "task", "outcome", "reason", "turns", "tokens", "cost", "model", "agent", "claim"}
 
 // unknownText stands for null.
 const unknownText = observe.Unknown

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -56,12 +57,14 @@ all. These intervals come from a bootstrap that draws tasks.`,
 func (f *compareFlags) run(c *cobra.Command, s *State, places []string, by arrowrec.Grouping) error {
 	var sides [2]*metrics.Side
 	var separator metrics.Separator
+	var damage error
 	for i, place := range places {
 		data, err := f.open(c, s, place)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = data.Close() }()
+		data.SkipDamaged()
 		if sides[i], err = f.read(c.Context(), data, by, func(e *schemas.EpisodeRow) {
 			if f.columns {
 				separator.Add(i, metrics.TaskOf(e), numbersOf(*e))
@@ -69,20 +72,21 @@ func (f *compareFlags) run(c *cobra.Command, s *State, places []string, by arrow
 		}); err != nil {
 			return Usage(err)
 		}
+		damage = cmp.Or(damage, reportDamage(s, data, "the comparison is incomplete"))
 	}
 	result := metrics.Compare(sides[0], sides[1], by.Name())
 	if f.columns {
 		result.Columns = separator.Separations()
 	}
 	if f.asJSON {
-		return PrintJSON(s, result)
+		return cmp.Or(PrintJSON(s, result), damage)
 	}
-	return f.print(s, func(w *screen) {
+	return cmp.Or(f.print(s, func(w *screen) {
 		printComparison(w, result, f.all)
 		if f.columns {
 			printColumns(w, result.Columns, f.all)
 		}
-	})
+	}), damage)
 }
 
 // read reads the episodes of a place and passes each to use.

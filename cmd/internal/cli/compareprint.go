@@ -24,6 +24,11 @@ func printComparison(w *screen, c metrics.Comparison, all bool) {
 		}
 		fmt.Fprintf(w, "%c  %s: %s of %s%s\n", 'A'+i, p.Place, count(p.Episodes, "episode"), count(p.Tasks, "task"), gold)
 	}
+	for i, verified := range []int{c.All.A.Verified, c.All.B.Verified} {
+		if verified == 0 {
+			fmt.Fprintf(w, "%c has no verdicts; what imported files claim is not counted\n", 'A'+i)
+		}
+	}
 	fmt.Fprintf(w, "%s in both\n\n", count(len(c.Tasks), "task"))
 	printTotalRates(w, c)
 	if len(c.Tasks) > 0 {

@@ -200,6 +200,7 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 		return err
 	}
 	f.printResult(s, rep)
+	printWarnings(s, data)
 	return nil
 }
 
@@ -339,6 +340,11 @@ func (f *exportFlags) render(ctx context.Context, out *output, view sinks.View, 
 			return fmt.Errorf("rendering episode %s: %w", t.Episode.EpisodeID, err)
 		}
 		rep.note(notes)
+		for i := range t.Steps {
+			if t.Steps[i].ObservationCut() {
+				rep.Notes[observationsCut]++
+			}
+		}
 		for i := range rows {
 			rows[i].Episodes = []string{t.Episode.EpisodeID}
 		}

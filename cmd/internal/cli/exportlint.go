@@ -23,6 +23,9 @@ const (
 // heldBack is the key in lint.Dropped that counts the episodes with a possible secret.
 const heldBack = "held back: a secret"
 
+// observationsCut is the key in lint.Notes that counts the observations of which rows have only the first 64 KiB.
+const observationsCut = "observations_cut_at_64_kib"
+
 // lint is the report on an export. Each selected episode is exported, held back because of a
 // possible secret, without rows, or in a split that --split does not name.
 type lint struct {

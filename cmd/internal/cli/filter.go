@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,6 +142,9 @@ func (f *filterFlags) filter(ctx context.Context, s *State, data *wire.Data, rec
 	if st, err := os.Lstat(f.out); err == nil && !f.dryRun && (!f.force || !st.Mode().IsRegular()) {
 		return f.exists()
 	}
+	if f.dryRun {
+		data.SkipDamaged()
+	}
 	runs := map[string]bool{}
 	result, err := recipe.Apply(ctx, data.EpisodesOf(runs))
 	if err != nil {
@@ -158,7 +162,7 @@ func (f *filterFlags) filter(ctx context.Context, s *State, data *wire.Data, rec
 		if !f.dryRun {
 			out.Output = f.out
 		}
-		return PrintJSON(s, out)
+		return cmp.Or(PrintJSON(s, out), reportDamage(s, data, "the counts are incomplete"))
 	}
 	printFunnel(s.Stdout, result)
 	if f.reasons {
@@ -169,8 +173,9 @@ func (f *filterFlags) filter(ctx context.Context, s *State, data *wire.Data, rec
 	}
 	if f.dryRun {
 		fmt.Fprintln(s.Stderr, "nothing was written: name a selection file with -o, and leave out --dry-run")
-		return nil
+		return reportDamage(s, data, "the counts are incomplete")
 	}
+	printWarnings(s, data)
 	fmt.Fprintf(s.Stdout, "\n%s: %d of %d episodes\n", f.out, len(result.Kept), len(result.Rows))
 	if len(result.Kept) > 0 {
 		fmt.Fprintf(s.Stdout, "\nNext:\n  %s\n", shell("tracesmith", "export", "sft-trl", data.Place, "--selection", f.out, "-o", "train.jsonl.gz"))

@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,15 +29,16 @@ func newImport(s *State) *cobra.Command {
 	var out string
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "import FORMAT FILE...", Short: "Turn trajectories of other tools into a dataset",
+		Use: "import FORMAT FILE-or-DIRECTORY...", Short: "Turn trajectories of other tools into a dataset",
 		Long: "Read trajectories of another tool and publish them as a dataset. The formats are\n" +
 			strings.Join(imports.Formats(), ", ") + ".\n\n" +
 			"A file is one trajectory. JSON lines (.jsonl) and Parquet files (.parquet)\n" +
-			"contain one per row. Files may be compressed (.gz, .zst). An invalid file or\n" +
-			"row is reported and left out, and the exit code is then 3.\n\n" +
+			"contain one per row. Files may be compressed (.gz, .zst). Of a directory, import\n" +
+			"reads the files whose names the format uses, such as trajectory.json. An invalid\n" +
+			"file or row is left out, and the exit code is then 3; --json lists all of them.\n\n" +
 			"A value that a file does not state is null. What a file says about success is\n" +
 			"kept as a claim: tracesmith does not verify it.",
-		Example: "  tracesmith import debug-gym exps/*/*/trajectory.json -o datasets/old\n" +
+		Example: "  tracesmith import debug-gym exps -o datasets/old\n" +
 			"  tracesmith import openhands data/*.parquet -o datasets/openhands",
 		Args: RangeArgs(2, -1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -64,16 +69,24 @@ type imported struct {
 	Episodes   int      `json:"episodes"`
 	Duplicates int      `json:"same_twice"`
 	Refused    int      `json:"refused"`
-	Refusals   []string `json:"refusals"` // the first maxRefusals
+	Cut        int      `json:"observations_cut"` // their rows have only the first 64 KiB
+	Refusals   []string `json:"refusals"`
+
+	reasons  map[string]int // refusals by reason
+	attempts map[string]int // episodes so far by group
 }
 
-// maxRefusals is the number of refused trajectories whose reasons an import shows.
+// maxRefusals is the number of refused trajectories that an import shows one by one.
 const maxRefusals = 20
 
 // importFiles publishes the trajectories of files as a dataset. It reads every file before it
 // publishes anything. A file that it cannot open stops the import, but an invalid trajectory is left
 // out.
-func importFiles(ctx context.Context, s *State, cfg configs.Config, format string, files []string, asJSON bool) error {
+func importFiles(ctx context.Context, s *State, cfg configs.Config, format string, paths []string, asJSON bool) error {
+	files, err := imports.Files(format, paths)
+	if err != nil {
+		return Usage(err)
+	}
 	if err := checkDestination(ctx, cfg); err != nil {
 		return err
 	}
@@ -86,7 +99,7 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 	if err != nil {
 		return err
 	}
-	total, secrets := imported{Files: len(files), Refusals: []string{}}, redact.NewKnown(redact.Environment(s.Environ))
+	total, secrets := imported{Files: len(files), Refusals: []string{}, reasons: map[string]int{}, attempts: map[string]int{}}, redact.NewKnown(redact.Environment(s.Environ))
 	for _, file := range files {
 		for staged, err := range imports.Episodes(format, file, normalise.Config{Producer: Version, Commit: Commit, Secrets: secrets}) {
 			if err := total.add(ctx, s, staging, staged, err); err != nil {
@@ -94,6 +107,7 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 			}
 		}
 	}
+	total.printRefusals(s.Stderr)
 	if total.Episodes == 0 {
 		return Usage(fmt.Errorf("no valid trajectory to import: %d refused", total.Refused))
 	}
@@ -110,7 +124,15 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 	} else {
 		fmt.Fprintf(s.Stdout, "%s read: %s imported, %d skipped because they are the same as another, %d refused\n",
 			count(total.Files, "file"), count(total.Episodes, "episode"), total.Duplicates, total.Refused)
+		if total.Cut > 0 {
+			fmt.Fprintf(s.Stdout, "%s of more than 64 KiB: rows have the beginning of each, table blobs has the whole text\n", count(total.Cut, "observation"))
+		}
 		printPublished(s, report, cfg.Publish.To)
+		if report.Kept == 0 {
+			fmt.Fprintf(s.Stdout, "Nothing is verified, so the selection keeps no episode. To train on those whose files claim success:\n  %s\n  %s\n",
+				shell("tracesmith", "filter", cfg.Publish.To, "-e", "claimed_resolved", "-o", "claimed.jsonl"),
+				shell("tracesmith", "export", "sft-trl", cfg.Publish.To, "--selection", "claimed.jsonl", "-o", "train.jsonl.gz"))
+		}
 	}
 	if err == nil && total.Refused > 0 {
 		return silentExit{ExitIncomplete}
@@ -122,9 +144,10 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 func (t *imported) add(ctx context.Context, s *State, staging sinks.Store, staged sinks.Staged, err error) error {
 	if refused := (*imports.RowError)(nil); errors.As(err, &refused) {
 		if t.Refused++; t.Refused <= maxRefusals {
-			t.Refusals = append(t.Refusals, refused.Error())
 			fmt.Fprintf(s.Stderr, "refused: %s\n", refused)
 		}
+		t.Refusals = append(t.Refusals, refused.Error())
+		t.reasons[numbers.ReplaceAllString(refused.Err.Error(), "N")]++
 		if refused.Last {
 			fmt.Fprintf(s.Stderr, "refused: the rest of %s\n", refused.File)
 		}
@@ -133,6 +156,8 @@ func (t *imported) add(ctx context.Context, s *State, staging sinks.Store, stage
 	if err != nil {
 		return Usage(err)
 	}
+	group := staged.Episode.GroupID
+	staged.Episode.Attempt = int32(t.attempts[group])
 	body, err := sinks.EncodeStaged(staged)
 	if err != nil {
 		return err
@@ -143,8 +168,29 @@ func (t *imported) add(ctx context.Context, s *State, staging sinks.Store, stage
 		return nil
 	case err == nil:
 		t.Episodes++
+		t.attempts[group]++
+		for i := range staged.Steps {
+			if staged.Steps[i].ObservationCut() {
+				t.Cut++
+			}
+		}
 	}
 	return err
+}
+
+// numbers matches what differs between refusals for the same reason.
+var numbers = regexp.MustCompile("[0-9]+|'[^']+'")
+
+// printRefusals counts the refusals by reason if there are more than were shown.
+func (t *imported) printRefusals(w io.Writer) {
+	if t.Refused <= maxRefusals {
+		return
+	}
+	fmt.Fprintf(w, "refused: and %d more (--json lists all); by reason, with N for a number or character:\n", t.Refused-maxRefusals)
+	reasons := slices.SortedFunc(maps.Keys(t.reasons), func(a, b string) int { return cmp.Or(t.reasons[b]-t.reasons[a], strings.Compare(a, b)) })
+	for _, reason := range reasons[:min(len(reasons), maxRefusals)] {
+		fmt.Fprintf(w, "  %6d  %s\n", t.reasons[reason], reason)
+	}
 }
 
 // publishImport publishes the staged episodes.

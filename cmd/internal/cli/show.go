@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
-	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -113,11 +113,20 @@ func (f *showFlags) showOne(ctx context.Context, s *State, data *wire.Data, name
 		}
 		return &Error{Code: ExitUsage, Try: shell("tracesmith", "show", data.Place), Err: err}
 	case len(found) > 1:
-		slices.SortStableFunc(found, func(a, b *sinks.Trajectory) int { return int(a.Episode.Attempt) - int(b.Episode.Attempt) })
+		slices.SortStableFunc(found, func(a, b *sinks.Trajectory) int {
+			return cmp.Or(strings.Compare(a.Episode.InstanceID, b.Episode.InstanceID), int(a.Episode.Attempt)-int(b.Episode.Attempt), strings.Compare(a.Episode.Model, b.Episode.Model))
+		})
 		fmt.Fprintf(s.Stderr, "%d episodes match %q; showing the first. Name one by its id or its attempt:\n", len(found), name)
-		for _, t := range found {
-			fmt.Fprintf(s.Stderr, "  %s  %s  %s\n", t.Episode.EpisodeID, taskText(&t.Episode), schemas.Value(t.Episode.Outcome))
+		columns, err := newListColumns("columns", []string{"episode", "task", "outcome", "turns", "model", "agent", "claim"})
+		if err != nil {
+			return err
 		}
+		matching := &episodeList{columns: columns}
+		for _, t := range found {
+			matching.episodes = append(matching.episodes, newListed(&t.Episode, columns, nil, false))
+		}
+		matching.dropEmpty()
+		matching.print(&screen{Writer: s.Stderr})
 	}
 	if err := f.showEpisode(ctx, s, data, *found[0]); err != nil {
 		return err
@@ -146,7 +155,11 @@ func (f *showFlags) showEpisode(ctx context.Context, s *State, data *wire.Data, 
 		return f.showCalls(s, data, t, steps)
 	case f.asJSON:
 		return PrintJSON(s, map[string]any{"schema": "tracesmith.trajectory/1", "episode": t.Episode, "steps": steps})
-	case f.interactive:
+	}
+	if steps, err = completeObservations(ctx, data, t.Episode, steps); err != nil {
+		return Usage(err)
+	}
+	if f.interactive {
 		return f.walk(ctx, s, t.Episode, steps)
 	}
 	return f.print(s, func(w *screen) {

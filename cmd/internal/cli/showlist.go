@@ -57,6 +57,7 @@ type episodeList struct {
 	columns  []listColumn
 	episodes []*listed
 	total    int // episodes of the place
+	matched  int // episodes for which the expressions hold; more than episodes with --limit
 	unknown  int // episodes left out because a column that decides is null
 }
 
@@ -84,6 +85,7 @@ func (f *listFlags) load(ctx context.Context, data *wire.Data, asJSON bool) (*ep
 	slices.SortStableFunc(l.episodes, func(a, b *listed) int {
 		return cmp.Or(compareKeys(keys, a.sort, b.sort), strings.Compare(a.id, b.id))
 	})
+	l.matched = len(l.episodes)
 	if f.limit > 0 {
 		l.episodes = l.episodes[:min(f.limit, len(l.episodes))]
 	}
@@ -236,12 +238,15 @@ func (l *episodeList) print(w *screen) {
 
 // printNotes says what is not in the list.
 func (l *episodeList) printNotes(w io.Writer) {
-	unknown := ""
+	text := fmt.Sprintf("%d of %s", len(l.episodes), count(l.total, "episode"))
+	if l.matched < l.total && len(l.episodes) < l.matched {
+		text = fmt.Sprintf("%d of %d matches, %s", len(l.episodes), l.matched, count(l.total, "episode"))
+	}
 	if l.unknown > 0 {
-		unknown = fmt.Sprintf("; for %d, -e reads a column that is null", l.unknown)
+		text += fmt.Sprintf("; %d of the others have no value to compare", l.unknown)
 	}
 	if len(l.episodes) < l.total {
-		fmt.Fprintf(w, "%d of %s%s\n", len(l.episodes), count(l.total, "episode"), unknown)
+		fmt.Fprintln(w, text)
 	}
 }
 
@@ -291,9 +296,16 @@ func deadReason(d wire.DeadLetter) string {
 	return fmt.Sprintf("%s after %s: %s", schemas.Value(d.ErrorClass), count(int(d.Attempts), "attempt"), firstLine(schemas.Value(d.ErrorMessage)))
 }
 
+func printWarnings(s *State, data *wire.Data) {
+	for _, text := range data.Warnings() {
+		fmt.Fprintf(s.Stderr, "warning: %s\n", text)
+	}
+}
+
 // reportDamage names the files that were left out of what a command printed, and returns the error with
 // which the command ends; nil if there are none. effect says what that means.
 func reportDamage(s *State, data *wire.Data, effect string) error {
+	printWarnings(s, data)
 	damaged := data.Damaged()
 	if len(damaged) == 0 {
 		return nil

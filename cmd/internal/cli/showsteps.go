@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -78,10 +81,34 @@ func (f *stepFlags) choose(t sinks.Trajectory) ([]schemas.StepRow, error) {
 	return steps, nil
 }
 
+// completeObservations replaces observations that are cut in their rows with the whole texts, if these can be read.
+func completeObservations(ctx context.Context, data *wire.Data, e schemas.EpisodeRow, steps []schemas.StepRow) ([]schemas.StepRow, error) {
+	steps = slices.Clone(steps)
+	for i := range steps {
+		text, err := data.Observation(ctx, e, &steps[i])
+		switch {
+		case errors.Is(err, sinks.ErrNotFound):
+		case err != nil:
+			return nil, err
+		case steps[i].ObservationCut():
+			steps[i].Observation, steps[i].ObservationTruncated = &text, new(false)
+		}
+	}
+	return steps, nil
+}
+
 func printEpisodeHead(w *screen, e schemas.EpisodeRow) {
 	fmt.Fprintf(w, "%s\n", w.paint(bold, "episode "+e.EpisodeID))
-	fmt.Fprintf(w, "task    %s/%s (%s)\n", e.TaskSource, e.InstanceID, schemas.Value(e.BugKind))
-	fmt.Fprintf(w, "agent   %s %s, %d turns, %d steps\n", e.AgentName, schemas.Value(e.AgentVersion), e.NTurns, e.NSteps)
+	kind := ""
+	if e.BugKind != nil {
+		kind = " (" + *e.BugKind + ")"
+	}
+	fmt.Fprintf(w, "task    %s/%s%s\n", e.TaskSource, w.safe(e.InstanceID), kind)
+	agent := strings.TrimSpace(e.AgentName + " " + schemas.Value(e.AgentVersion))
+	if !slices.Contains(fillers, e.Model) {
+		agent += ", model " + e.Model
+	}
+	fmt.Fprintf(w, "agent   %s, %d turns, %d steps\n", w.safe(agent), e.NTurns, e.NSteps)
 	var phases []string
 	for i, phase := range e.Phases[:min(len(e.Phases), len(e.PhaseModels))] {
 		phases = append(phases, phase+" "+e.PhaseModels[i])
@@ -105,7 +132,11 @@ func printEpisodeHead(w *screen, e schemas.EpisodeRow) {
 	if e.NDiverged != nil && *e.NDiverged > 0 && e.FirstDivergedStep != nil {
 		fmt.Fprintf(w, "again   %d answers differ from the recorded ones; the first is that of step %d\n", *e.NDiverged, *e.FirstDivergedStep)
 	}
-	fmt.Fprintf(w, "outcome %s (%s), graded by %s: %s\n", w.paint(outcomeColor(&e), e.OutcomeText()), e.ExitReason, schemas.Value(e.VerifyMethod), e.VerifyStatus)
+	verdict := fmt.Sprintf("graded by %s: %s", schemas.Value(e.VerifyMethod), e.VerifyStatus)
+	if e.ClaimedResolved != nil {
+		verdict = fmt.Sprintf("not verified: %s says %t", schemas.Value(e.VerifyMethod), *e.ClaimedResolved)
+	}
+	fmt.Fprintf(w, "outcome %s (%s), %s\n", w.paint(outcomeColor(&e), e.OutcomeText()), e.ExitReason, verdict)
 	if e.ErrorMessage != nil {
 		fmt.Fprintf(w, "error   %s: %s\n", schemas.Value(e.ErrorClass), w.safe(firstLine(*e.ErrorMessage)))
 	}
@@ -184,6 +215,9 @@ func (f *stepFlags) printStep(w *screen, s schemas.StepRow) {
 	}
 	if s.Observation != nil {
 		f.indent(w, "", "  ", *s.Observation)
+	}
+	if s.ObservationCut() {
+		fmt.Fprintf(w, "  … cut: %d of %d bytes; the file with the rest is missing or damaged\n", len(*s.Observation), schemas.Value(s.ObservationBytes))
 	}
 	if s.TriggeredJSON != nil {
 		f.indent(w, "", "  also: ", *s.TriggeredJSON)

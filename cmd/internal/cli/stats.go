@@ -267,6 +267,9 @@ func printTotals(w io.Writer, st publish.Stats, deadLettersPath string) {
 	if st.Unverified > 0 {
 		fmt.Fprintf(w, "%s without a verdict\n", count(st.Unverified, "episode"))
 	}
+	if st.Claims > 0 {
+		fmt.Fprintf(w, "claimed by the source: %d of %d resolved; tracesmith did not verify these\n", st.Claimed, st.Claims)
+	}
 	if st.Duplicates > 0 {
 		fmt.Fprintf(w, "%s with the calls and texts of an earlier one\n", count(st.Duplicates, "episode"))
 	}
@@ -302,6 +305,9 @@ func printDistributions(w io.Writer, st publish.Stats) {
 		{"source", st.Sources}, {"split", st.Splits}, {"license", st.Licenses}, {"tool", st.Tools}, {"pdb command", st.PDBCommands},
 		{"error", st.Errors}, {"not trained on", st.Masks},
 	} {
+		if table.name == "verified by" && st.Unverified == st.Episodes {
+			continue // the names of the fields with the claims
+		}
 		printCounts(w, table.name, table.counts)
 	}
 }

@@ -109,10 +109,16 @@ func (b blocks) of(text string, step int32, field string) *block {
 		out.Text = visible(text)
 		return out
 	}
-	if b.base != "" {
-		out.Link = fmt.Sprintf("%s/s/%d/%s", b.base, step, field)
-	}
+	out.Link = b.link(step, field)
 	return out
+}
+
+// link returns the address of a whole text; "" in an exported file.
+func (b blocks) link(step int32, field string) string {
+	if b.base == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/s/%d/%s", b.base, step, field)
 }
 
 // textBytes returns the size of all texts of the steps.
@@ -157,6 +163,10 @@ func newStepView(s *schemas.StepRow, b blocks) *stepView {
 	if v.Tool != "" {
 		v.Title = v.Tool
 		v.Call, v.Brief = b.of(callText(s), s.StepIndex, "call"), brief(s)
+	}
+	if s.ObservationCut() {
+		v.Observation.Missing = fmt.Sprintf("cut: %s of %s", bytesText(len(*s.Observation)), bytesText(int(schemas.Value(s.ObservationBytes))))
+		v.Observation.Link = b.link(s.StepIndex, "observation")
 	}
 	v.Class = kindClass(s)
 	if b.base != "" && answersPrompt(s) {

@@ -155,6 +155,16 @@ func (s *Server) serveText(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
+	for i := range t.Steps { // the rows of long observations have only their beginning
+		if row := &t.Steps[i]; row.ObservationCut() && r.PathValue("field") == "observation" && strconv.Itoa(int(row.StepIndex)) == r.PathValue("step") {
+			whole, err := p.data.Observation(r.Context(), t.Episode, row)
+			if err != nil {
+				s.fail(w, err)
+				return
+			}
+			row.Observation = &whole
+		}
+	}
 	text, ok := textOf(t, r.PathValue("step"), r.PathValue("field"))
 	if !ok {
 		text, err = p.modelText(t, r.PathValue("step"), r.PathValue("field"))

@@ -43,6 +43,7 @@ type placeView struct {
 	Counts     string // of episodes, of jobs without one, and of verdicts
 	Live       string // progress of a run that is being worked on
 	Share      int    // of Live, in percent
+	Warnings   []string
 }
 
 type columnHead struct {
@@ -203,6 +204,10 @@ func (l *listPage) addFacets(found []*entry) {
 
 func (p *place) view() placeView {
 	v := placeView{Number: p.number, Name: p.name(), Kind: p.kind(), Counts: plural(int64(len(p.episodes)), "episode")}
+	v.Warnings = p.data.Warnings()
+	for _, d := range p.data.Damaged() {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%v; %s of table %s left out", d.Err, plural(d.Rows, "row"), d.Table))
+	}
 	if without := len(p.entries) - len(p.episodes); without > 0 {
 		v.Counts += fmt.Sprintf(", %s without one", plural(int64(without), "job"))
 	}

@@ -77,6 +77,7 @@ func (p *place) refresh(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		data.SkipDamaged()
 		p.data = data
 	}
 	revision, err := p.data.Revision(ctx)
@@ -112,6 +113,7 @@ func (p *place) reload(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		data.SkipDamaged()
 		_ = p.data.Close()
 		p.data, old = data, nil
 		p.searches.clear()

@@ -122,6 +122,7 @@ func (s *Server) routes() {
 	show("/jobs", s.showJobs)
 	s.mux.HandleFunc("GET /t/{place}/{episode}/s/{step}/{field}", s.serveText)
 	s.mux.HandleFunc("POST /t/{place}/{episode}/mark", s.saveMark)
+	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { s.showError(w, errNotFound) })
 	s.mux.HandleFunc("GET /version", s.serveVersion)
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	assets, err := fs.Sub(files, "assets")
@@ -157,11 +158,16 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, handle func(*http.
 	}
 	defer unlock()
 	a, err := handle(r)
+	isJSON := api || r.URL.Query().Get("format") == "json"
+	if err != nil && !isJSON {
+		s.showError(w, err)
+		return
+	}
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
-	if api || r.URL.Query().Get("format") == "json" {
+	if isJSON {
 		writeJSON(w, a.json)
 		return
 	}
@@ -194,11 +200,32 @@ func writeJSON(w http.ResponseWriter, v any) {
 
 // fail answers with an error as plain text.
 func (s *Server) fail(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
+	http.Error(w, visible(err.Error()), statusOf(err))
+}
+
+func statusOf(err error) int {
 	if errors.Is(err, errNotFound) {
-		status = http.StatusNotFound
+		return http.StatusNotFound
 	}
-	http.Error(w, visible(err.Error()), status)
+	return http.StatusInternalServerError
+}
+
+// errorPage shows why a page cannot be shown.
+type errorPage struct {
+	page
+	Error string
+}
+
+// showError answers with a page that shows an error.
+func (s *Server) showError(w http.ResponseWriter, err error) {
+	body, rerr := render("error", errorPage{s.page("Error", "failure"), err.Error()})
+	if rerr != nil {
+		s.fail(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(statusOf(err))
+	_, _ = w.Write(body)
 }
 
 func (s *Server) serveVersion(w http.ResponseWriter, r *http.Request) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -279,5 +280,40 @@ func BenchmarkPages(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A text that is cut in its row says so, and the whole one is a link away.
+func TestCutObservationsHaveALinkToTheWholeText(t *testing.T) {
+	s := sinktest.Episode("run-a", 1)
+	whole := strings.Repeat("0123456789abcde\n", 8<<10)
+	at := slices.IndexFunc(s.Steps, func(row schemas.StepRow) bool { return row.Observation != nil })
+	row := &s.Steps[at]
+	row.Observation, row.ObservationTruncated, row.ObservationBytes = new(whole[:schemas.MaxObservation]), new(true), new(int64(len(whole)))
+	row.ObservationSHA256 = new(schemas.HashBytes([]byte(whole)))
+	s.Blobs = append(s.Blobs, sinks.Blob{SHA256: *row.ObservationSHA256, Bytes: int64(len(whole)), MediaType: "text/plain", Content: whole})
+	v := open(t, "", runDir(t, s))
+	address := "/t/1/" + s.Episode.EpisodeID
+	link := fmt.Sprintf("%s/s/%d/observation", address, row.StepIndex)
+	wantText(t, page(t, v, address), "cut: 64.0 KiB of 128.0 KiB", link)
+	if got := page(t, v, link); got != whole {
+		t.Errorf("the link gives %d of %d bytes", len(got), len(whole))
+	}
+}
+
+// A damaged episode of a run is named on the list, and errors have a page that leads back.
+func TestDamageIsShown(t *testing.T) {
+	dir := runDir(t, sinktest.Episode("run-a", 1), sinktest.Episode("run-a", 2))
+	staged, err := filepath.Glob(filepath.Join(dir, "staging", "*", "*"))
+	if err != nil || len(staged) != 2 {
+		t.Fatalf("%d staged episodes: %v", len(staged), err)
+	}
+	write(t, staged[0], "x")
+	v := open(t, "", dir)
+	wantText(t, page(t, v, "/"), "1\u20131 of 1", "is damaged", "1 row of table episodes left out")
+	for _, path := range []string{"/t/1/nothing", "/nowhere"} {
+		if w := get(t, v, path); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `<a href="/" data-key="u">All episodes</a>`) {
+			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/pipeline/publish"
@@ -32,6 +33,9 @@ func (d *Data) Rows(ctx context.Context, known func(episodeID string) bool) iter
 				continue
 			}
 			t, err := d.readStaged(ctx, o.Key)
+			if d.skips(o.Key, err) {
+				continue
+			}
 			if !yield(t.Episode, err) || err != nil {
 				return
 			}
@@ -92,6 +96,27 @@ func (d *Data) TrajectoriesOf(ctx context.Context, rows []schemas.EpisodeRow) it
 			}
 		}
 	}
+}
+
+// Observation returns the observation of a step as the model saw it, also if the step's row has only its beginning.
+// The error wraps sinks.ErrNotFound if the rest cannot be read because SkipDamaged leaves it out.
+func (d *Data) Observation(ctx context.Context, e schemas.EpisodeRow, step *schemas.StepRow) (string, error) {
+	if !step.ObservationCut() {
+		return schemas.Value(step.Observation), nil
+	}
+	sha := schemas.Value(step.ObservationSHA256)
+	if d.Dataset != nil {
+		return d.Dataset.Blob(ctx, sha)
+	}
+	s, err := d.staged(ctx, sinks.StagedKey(e.RunID, e.EpisodeID))
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(s.Blobs, func(b sinks.Blob) bool { return b.SHA256 == sha })
+	if i < 0 {
+		return "", fmt.Errorf("text %s of episode %s: %w", sha, e.EpisodeID, sinks.ErrNotFound)
+	}
+	return s.Blobs[i].Content, nil
 }
 
 // Revision returns a text that changes whenever an episode is staged, a job fails, or another

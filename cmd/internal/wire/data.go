@@ -63,6 +63,14 @@ func (d *Data) Damaged() []publish.LeftOut {
 	return out
 }
 
+// Warnings returns the problems of files so far that did not keep their rows from being read.
+func (d *Data) Warnings() []string {
+	if d.Dataset == nil {
+		return nil
+	}
+	return d.Dataset.Warnings()
+}
+
 // damagedError is the error of a staged episode that cannot be decoded.
 type damagedError struct {
 	path string
@@ -88,6 +96,16 @@ func checkPlace(place string) error {
 	default:
 		return err
 	}
+}
+
+// skips reports whether a staged episode is left out because of err, and remembers it.
+func (d *Data) skips(key string, err error) bool {
+	damaged, ok := errors.AsType[*damagedError](err)
+	if !ok || d.skipped == nil {
+		return false
+	}
+	d.skipped[key] = publish.LeftOut{Table: arrowrec.Episodes.Name, Rows: 1, Err: damaged}
+	return true
 }
 
 // OpenData opens a dataset (its latest version, or the one that place names) or the
@@ -173,8 +191,7 @@ func (d *Data) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, err
 				return
 			}
 			t, err := d.readStaged(ctx, o.Key)
-			if damaged, ok := errors.AsType[*damagedError](err); ok && d.skipped != nil {
-				d.skipped[o.Key] = publish.LeftOut{Table: arrowrec.Episodes.Name, Rows: 1, Err: damaged}
+			if d.skips(o.Key, err) {
 				continue
 			}
 			if t.Annotations = annotations[t.Episode.EpisodeID]; t.Annotations != nil {
@@ -235,15 +252,23 @@ func (d *Data) Identity(runs map[string]bool) (dataset, version string, ids []st
 }
 
 func (d *Data) readStaged(ctx context.Context, key string) (sinks.Trajectory, error) {
+	s, err := d.staged(ctx, key)
+	if err != nil {
+		return sinks.Trajectory{}, err
+	}
+	return s.Trajectory(), nil
+}
+
+func (d *Data) staged(ctx context.Context, key string) (sinks.Staged, error) {
 	body, err := d.store.Get(ctx, key)
 	if err != nil {
-		return sinks.Trajectory{}, fmt.Errorf("reading %s: %w", key, err)
+		return sinks.Staged{}, fmt.Errorf("reading %s: %w", key, err)
 	}
 	s, err := sinks.DecodeStaged(body)
 	if err != nil {
-		return sinks.Trajectory{}, &damagedError{filepath.Join(d.Place, key), err}
+		return s, &damagedError{filepath.Join(d.Place, key), err}
 	}
-	return s.Trajectory(), nil
+	return s, nil
 }
 
 // Close removes downloaded files.

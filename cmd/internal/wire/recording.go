@@ -12,7 +12,6 @@ import (
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/agents/history"
 	"github.com/tracesmith/tracesmith/configs"
-	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -124,7 +123,7 @@ func newRecording(t sinks.Trajectory) (agents.Recording, error) {
 // redacted nor cut.
 func isComplete(row *schemas.StepRow) bool {
 	secret := row.Redacted != nil && *row.Redacted > 0
-	return !secret && len(*row.Observation) <= normalise.MaxObservation-utf8.UTFMax
+	return !secret && len(*row.Observation) <= schemas.MaxObservation-utf8.UTFMax
 }
 
 // recordingsHash returns the hash of a task's recordings, for Identity.
