@@ -30,7 +30,7 @@ GOTESTSUM := $(CURDIR)/out/tools/gotestsum
 AT_ONCE := $(shell n=$$(nproc 2>/dev/null); echo $$((n > 4 ? n : 4)))
 gotest = GOGC=400 $(GOTESTSUM) --format standard-quiet --packages='$(1)' -- -count=1 -vet=off -ldflags=-w -timeout $(if $(FULL),90m,30m) -p $(AT_ONCE) -parallel $(AT_ONCE) $(if $(FULL),,-short) $(2)
 
-.PHONY: demo lab test sandboxes toolchain race full guest packed build install deps check pythons agents factory soak docs s3 s3-second cluster browser interop trainers docker test-k8s fuzz versitygw clean help
+.PHONY: demo lab test sandboxes toolchain race full guest packed build install deps check pythons agents factory soak docs s3 s3-second cluster browser screenshots interop trainers docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -87,7 +87,7 @@ sandboxes: deps guest $(GOTESTSUM) ## hostile programs in sandboxes, hostile pat
 
 # The packages whose goroutines share memory, and the guest that runs in their sandboxes.
 # The skipped tests publish dozens of times, one after another.
-RACED := ./pipeline ./pipeline/budget ./pipeline/engine ./pipeline/fleet ./pipeline/rundir ./pipeline/publish ./llms/middle ./llms/tape ./env/guest
+RACED := ./pipeline ./pipeline/budget ./pipeline/engine ./pipeline/fleet ./pipeline/rundir ./pipeline/publish ./llms/middle ./llms/tape ./env/guest ./cmd/internal/viewer
 ifdef FULL
 RACED := ./...
 endif
@@ -153,6 +153,10 @@ docker: build $(GOTESTSUM) ## tests against a real Docker daemon, with an image 
 browser: deps $(GOTESTSUM) ## the pages of tracesmith view in a real browser; installs Chromium if it is missing
 	@EXTRA=chromium EXTRA_TOOLS=chromium scripts/install-deps.sh
 	TRACESMITH_TEST_BROWSER=1 $(call gotest,./cmd/internal/viewer,-run '^TestBrowser')
+
+screenshots: deps demo ## make the pictures in docs/images again, from the dataset of make demo
+	@EXTRA=chromium EXTRA_TOOLS=chromium scripts/install-deps.sh
+	TRACESMITH_TEST_BROWSER=1 go test -count=1 ./cmd/internal/viewer -run '^TestBrowserLooks$$' -place $(CURDIR)/out/quickstart/dataset -update
 
 test-k8s: guest ## tests against the cluster of TRACESMITH_TEST_KUBECONFIG, with the image TRACESMITH_TEST_K8S_IMAGE
 	@test -n "$$TRACESMITH_TEST_KUBECONFIG" || { echo "set TRACESMITH_TEST_KUBECONFIG to a kubeconfig, and TRACESMITH_TEST_K8S_IMAGE to an image with Python that its nodes can pull"; exit 2; }

@@ -44,6 +44,7 @@ type Input struct {
 	Sources   []Source
 	Environ   []string // NAME=value
 	Overrides []string // a.b=value; the value is parsed as YAML
+	Flags     []Source // as Overrides, but each has its own name; they take precedence
 }
 
 // Load merges and validates the sources. The error joins all problems, each with its
@@ -119,7 +120,7 @@ func merge(into, from map[string]any) {
 	}
 }
 
-// applyOverrides applies values from the environment, then those of -p, which take precedence.
+// applyOverrides applies values from the environment, then those of -p, then those of other flags. The last one wins.
 func applyOverrides(doc map[string]any, in Input, places Places, renamed *[]string) error {
 	var overrides []Source
 	var problems []error
@@ -142,7 +143,7 @@ func applyOverrides(doc map[string]any, in Input, places Places, renamed *[]stri
 		overrides = append(overrides, Source{Name: "-p " + o, Data: []byte(o)})
 	}
 	all := map[string]any{}
-	for _, o := range overrides {
+	for _, o := range append(overrides, in.Flags...) {
 		path, value, ok := strings.Cut(string(o.Data), "=")
 		if !ok || path == "" || slices.Contains(strings.Split(path, "."), "") {
 			problems = append(problems, fmt.Errorf("%s: write -p section.key=value", o.Name))

@@ -15,6 +15,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// Result is the data that the record of a done job holds about its episode.
+type Result struct {
+	Outcome string  `json:"outcome"`
+	CostUSD float64 `json:"cost_usd"` // price of its answered model calls
+}
+
 // StagedEpisode is the episode of a job after staging.
 type StagedEpisode struct {
 	Episode observe.Episode
@@ -123,12 +129,18 @@ func (b *Batch) HasTask(id string) bool {
 // Key returns the random key that identifies the run directory even if it is moved.
 func (b *Batch) Key() string { return b.dir.Info.Key }
 
-// AnnounceStart tells the observer that the run starts.
-func (b *Batch) AnnounceStart() {
-	b.Deps.Observer.RunStarted(observe.Start{
-		RunID: b.RunID, RunDir: b.Config.RunDir, Selected: b.Selected(), Reused: len(b.episodes), ToDo: len(b.ToDo), Workers: b.Config.Workers,
+// AnnounceStart tells the observer that the run starts. workers is how many jobs this process
+// executes at once; 0: other processes execute them.
+func (b *Batch) AnnounceStart(workers int) {
+	s := observe.Start{
+		RunID: b.RunID, RunDir: b.Config.RunDir, Selected: b.Selected(), Reused: len(b.episodes), ToDo: len(b.ToDo), Workers: workers,
 		Activities: b.Activities, CallTimeout: b.Config.CallTimeout,
-	})
+	}
+	if workers > 0 {
+		s.CostLimit, s.Endpoints = b.Config.MaxCost, b.Deps.Endpoints
+		s.Calls = func() schemas.Calls { calls, _ := b.Ledger.Totals(); return calls }
+	}
+	b.Deps.Observer.RunStarted(s)
 }
 
 // AnnounceJoin tells the observer that this process starts to execute jobs of a run that another
@@ -168,6 +180,17 @@ func (b *Batch) Has(episode string) bool {
 	defer b.mu.Unlock()
 	_, ok := b.episodes[episode]
 	return ok
+}
+
+// Outcomes counts the episodes that have a result, by outcome.
+func (b *Batch) Outcomes() map[string]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := map[string]int{}
+	for _, e := range b.episodes {
+		n[e.Outcome]++
+	}
+	return n
 }
 
 // Reused returns the number of reused episodes.

@@ -74,6 +74,8 @@ type Deps struct {
 	// Preflight is called before the first job of an invocation, unless everything is staged
 	// already. If it returns an error, the run stops before any job starts. It may be nil.
 	Preflight func(ctx context.Context) error
+	// Endpoints returns the state of the model servers, for people. It may be nil.
+	Endpoints func() []observe.Endpoint
 	// Staging holds staging/<run>/<episode>.json.zst. It may be rooted at RunDir but must not
 	// write there before its first Create.
 	Staging  sinks.Store

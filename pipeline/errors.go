@@ -48,6 +48,10 @@ func (e *TaskError) Unwrap() error { return e.Err }
 
 const resumes = "start the same command again: it resumes"
 
+// ErrOutdated says that a worker cannot tell whether a job is selected, because the run has got a
+// new coordinator.
+var ErrOutdated = errors.New("the run has a new coordinator")
+
 // ErrDrained is the error of a run that stopped taking jobs on request before all had run.
 var ErrDrained = &StopError{Code: 130, Err: errors.New("stopped as requested; running episodes finished"), Remedy: resumes}
 

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,7 +21,8 @@ import (
 
 // Executor executes jobs of a batch in this process.
 type Executor struct {
-	// Job returns the job of a lease. ok is false if the job is not selected.
+	// Job returns the job of a lease. ok is false if the job is not selected. With ErrOutdated, the
+	// job returns to the queue.
 	Job func(*engine.Lease) (job schemas.Job, ok bool, err error)
 	// Shared is true if the run has a coordinator, and other processes may execute its jobs.
 	Shared bool
@@ -92,7 +94,10 @@ func (x *Executor) takeJobs(claims, jobs context.Context, slot string) {
 func (x *Executor) execute(jobs context.Context, lease *engine.Lease) error {
 	b := x.batch
 	job, ok, err := x.Job(lease)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrOutdated):
+		return ignoreLost(lease.Release(jobs))
+	case err != nil:
 		return err
 	}
 	if !ok {
@@ -132,13 +137,18 @@ func (x *Executor) openRecorder(ctx context.Context, job schemas.Job, delivery i
 			return nil, err
 		}
 	}
+	rec.showCalls()
 	return rec, rec.read(entries)
 }
 
 // settleStaged settles a job whose episode is staged.
 func (x *Executor) settleStaged(ctx context.Context, lease *engine.Lease, job schemas.Job, done StagedEpisode) error {
 	b := x.batch
-	if err := lease.Done(ctx, done.hash); err != nil && !errors.Is(err, engine.ErrLeaseLost) {
+	result, err := json.Marshal(Result{done.Episode.Outcome, done.Episode.Calls.CostUSD})
+	if err != nil {
+		return fmt.Errorf("encoding a result: %w", err)
+	}
+	if err := lease.Done(ctx, done.hash, result); err != nil && !errors.Is(err, engine.ErrLeaseLost) {
 		return err
 	} else if err != nil {
 		// Another worker has the job. It will find the staged object and settle the job.
@@ -195,7 +205,7 @@ func (x *Executor) settleFailed(settleCtx, ctx context.Context, lease *engine.Le
 		b.JobUnstaged(job, schemas.OutcomeCancelled, schemas.ExitCancelled, "")
 		return ignoreLost(lease.Release(settleCtx))
 	}
-	message := messageOf(err)
+	message := b.Config.Clean(messageOf(err))
 	b.Deps.Log.Warn("episode failed", "episode", job.EpisodeID, "task", job.Instance, "delivery", lease.Delivery, "stage", stageOf(err), "error", err)
 	if _, ok := errors.AsType[*TaskError](err); ok {
 		if settleErr := ignoreLost(lease.Abandon(settleCtx, stageOf(err), classOf(err), message)); settleErr != nil {
@@ -215,6 +225,9 @@ func (x *Executor) settleFailed(settleCtx, ctx context.Context, lease *engine.Le
 		b.JobUnstaged(job, schemas.OutcomeInfra, classOf(err), message)
 	default:
 		b.JobRetried(job, message, delay)
+		if x.Shared { // any worker may execute it next
+			b.Activities.End(job.EpisodeID)
+		}
 	}
 	return nil
 }

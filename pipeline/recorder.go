@@ -165,6 +165,7 @@ func (r *recorder) settleShared(p *schemas.Payment) {
 func (r *recorder) End(_ context.Context, p schemas.Payment) error {
 	r.inCall = false
 	r.batch.Ledger.Settle(r.account, r.worst, p)
+	r.showCalls()
 	r.batch.Deps.Hooks.Reach(pointAnswered)
 	r.unlogged = &p
 	if p.Failed {
@@ -182,6 +183,11 @@ func (r *recorder) Waiting(w llms.Wait, cause error) {
 		r.doing(observe.InCallRetry, r.batch.Config.public(messageOf(cause)))
 		r.batch.Deps.Log.Info("model call failed", "episode", r.job.EpisodeID, "task", r.job.Instance, "error", cause)
 	}
+}
+
+// showCalls shows what the calls of the episode have cost so far.
+func (r *recorder) showCalls() {
+	r.batch.Activities.SetCalls(r.job.EpisodeID, r.batch.Ledger.Calls(r.account))
 }
 
 func (r *recorder) doing(d observe.Doing, detail string) {
@@ -249,6 +255,7 @@ func (r *recorder) note(kind string, v any) error {
 }
 
 func (r *recorder) append(ctx context.Context, kind string, v any) error {
+	r.doing(observe.InRecord, "")
 	body, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encoding step log entry %s: %w", kind, err)

@@ -30,13 +30,9 @@ func (b *Batch) run(ctx context.Context) error {
 	if err := b.Reuse(ctx); err != nil {
 		return err
 	}
-	outcomes := map[string]int{}
-	for _, e := range b.episodes {
-		outcomes[e.Outcome]++
-	}
 	b.status = rundir.NewStatusFile(b.dir, rundir.Begin{
-		Selected: b.Selected(), Reused: len(b.episodes), Staged: b.staged, Slots: b.Config.Workers, Outcomes: outcomes,
-		CallTimeout: b.Config.CallTimeout, Activities: b.Activities, Spent: b.spent,
+		Selected: b.Selected(), Reused: len(b.episodes), Staged: b.staged, Slots: b.Config.Workers, Outcomes: b.Outcomes(),
+		CallTimeout: b.Config.CallTimeout, Activities: b.Activities, Spent: b.Spent,
 	}, b.Deps.Observer, b.Deps.Log)
 	b.Deps.Observer = b.status
 	if len(b.ToDo) > 0 {
@@ -47,15 +43,15 @@ func (b *Batch) run(ctx context.Context) error {
 			return err
 		}
 	}
-	b.AnnounceStart()
+	b.AnnounceStart(b.Config.Workers)
 	if len(b.ToDo) == 0 {
 		return nil
 	}
 	return b.work(ctx)
 }
 
-// spent returns the price of all answered model calls of the run.
-func (b *Batch) spent() float64 {
+// Spent returns the price of all answered model calls of the run, in USD.
+func (b *Batch) Spent() float64 {
 	calls, _ := b.Ledger.Totals()
 	return calls.CostUSD
 }
@@ -119,13 +115,22 @@ func (b *Batch) work(ctx context.Context) (err error) {
 	return nil
 }
 
-// showStop lets observers know when ctx ends for a reason other than the end of the run: no new jobs
-// start or, if canceled is true, the running ones are canceled. The caller must call done at the
-// end.
+// ShowStop lets observers know that no new jobs start or, if canceled is true, that the running ones
+// are canceled.
+func (b *Batch) ShowStop(canceled bool) {
+	failure := ""
+	if err := b.Fatal(); err != nil {
+		failure = b.Config.Clean(err.Error())
+	}
+	b.Activities.Stop(canceled, failure)
+}
+
+// showStop calls ShowStop when ctx ends for a reason other than the end of the run. The caller must
+// call done at the end.
 func (b *Batch) showStop(ctx context.Context, canceled bool) (done func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if context.Cause(ctx) != context.Canceled {
-			b.Activities.Stop(canceled)
+			b.ShowStop(canceled)
 		}
 	})
 }

@@ -19,7 +19,7 @@ var substitutions = []struct{ command, kind, why string }{
 	{`^go (test|run) |^for i in `, "go", "these are tests and measurements of the repository"},
 	{`tracesmith mock --(from|cassettes) `, "help", "it needs an episode of a model, or a recording; mock.txtar and mock_from.txtar have them"},
 	{`tracesmith (mock|record) `, "serve", "it serves until it is interrupted"},
-	{`tracesmith view [^-]*$`, "serve", "it serves until it is interrupted; with --export it writes a file"},
+	{`tracesmith view (--gold )?[^-]*$`, "serve", "it serves until it is interrupted; with --export it writes a file"},
 	{` --nats `, "help", "it needs a NATS cluster; fleet.txtar has one"},
 	{`--sandbox kubernetes`, "help", "it needs a Kubernetes cluster; kubernetes.txtar has one"},
 	{`tracesmith run -c openai .*=my-model`, "help", "it needs a model; the tutorial runs it with the mock server"},

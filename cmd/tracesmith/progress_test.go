@@ -36,7 +36,7 @@ func TestRunShowsItsWorkersOnATerminal(t *testing.T) {
 	t.Parallel()
 	dir, config := writeConfig(t, silentConfig)
 	cmd := exec.CommandContext(t.Context(), "tracesmith", "run", "-c", config, "--run-dir", filepath.Join(dir, "run"), "-p", "llm.base_url="+silentServer(t).URL)
-	cmd.Env = append(cmd.Environ(), "TERM=xterm")
+	cmd.Env = append(cmd.Environ(), "TERM=xterm", "CI=")
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
 	if err != nil {
 		t.Fatal(err)
@@ -54,11 +54,14 @@ func TestRunShowsItsWorkersOnATerminal(t *testing.T) {
 			shown.WriteByte(c)
 		}
 	}
-	readUntil("    stockroom#0  turn 2/40  last listdir  waits for model ")
+	readUntil("░░░░  0/1 done, 1 running, ")
+	readUntil("    stockroom#0  turn 2/40  last listdir  ")
+	readUntil("  m 127.0.0.1:")
+	readUntil(": 1 call running")
 	status := ""
 	wait(t, "the status shows the running episode", func() bool {
 		_, status = tracesmith(t, "tracesmith", "status", filepath.Join(dir, "run"))
-		return strings.Contains(status, "\n  stockroom#0  2/40  ") && strings.Contains(status, "  waits for model  ")
+		return strings.Contains(status, "\n    stockroom#0  turn 2/40  last listdir  ") && strings.Contains(status, "  waits for model ")
 	})
 	for _, want := range []string{"working, last sign of life ", "1 selected = 0 reused + 0 ran + 1 running + 0 waiting + 0 missing\n"} {
 		if !strings.Contains(status, want) {

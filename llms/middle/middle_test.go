@@ -129,7 +129,7 @@ func TestG9EachErrorClassIsHandled(t *testing.T) {
 				var neighbour time.Duration
 				wg.Go(func() {
 					time.Sleep(time.Nanosecond) // lets the first call fail
-					if got := pace.Parallel(); got != c.parallel {
+					if got := pace.State().Parallel; got != c.parallel {
 						t.Errorf("%v parallel calls, want %v", got, c.parallel)
 					}
 					if err := pace.Begin(t.Context(), 0); err != nil {

@@ -44,6 +44,8 @@ type Pace struct {
 	answers     int       // since parallel last changed
 	cooldownEnd time.Time // parallel is not decreased before this time
 	pauseEnd    time.Time // no call starts before this time
+	refused     int       // calls that the server refused because of its rate limits
+	failed      int       // calls that failed otherwise
 }
 
 // NewPace returns a Pace with full buckets.
@@ -128,6 +130,7 @@ func (p *Pace) adapt(err error) {
 			}
 		}
 	case failed && (e.Class == llms.ClassRateLimit || e.Class == llms.ClassConcurrency):
+		p.refused++
 		// If there were too many concurrent calls, fewer calls suffice; a pause is not needed.
 		if until := now.Add(min(e.RetryAfter, maxPause)); e.Class == llms.ClassRateLimit && until.After(p.pauseEnd) {
 			p.pauseEnd = until
@@ -137,14 +140,25 @@ func (p *Pace) adapt(err error) {
 		}
 		p.parallel = max(1, math.Floor(min(p.parallel, float64(p.running+1))*shrink))
 		p.answers, p.cooldownEnd = 0, now.Add(cooldown)
+	case failed:
+		p.failed++
 	}
 }
 
-// Parallel returns the current limit of concurrent calls, +Inf if there is none.
-func (p *Pace) Parallel() float64 {
+// PaceState is the state of a Pace at one moment.
+type PaceState struct {
+	Running  int           // calls
+	Parallel float64       // current limit of concurrent calls, +Inf if there is none
+	Refused  int           // calls that the server refused because of its rate limits
+	Failed   int           // calls that failed otherwise
+	Pause    time.Duration // no call starts during this time
+}
+
+// State returns the current state.
+func (p *Pace) State() PaceState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.parallel
+	return PaceState{p.running, p.parallel, p.refused, p.failed, max(0, time.Until(p.pauseEnd))}
 }
 
 // bucket refills by rate units per second. A call that needs more than its size waits until

@@ -72,22 +72,22 @@ func TestPaceFollowsTheServer(t *testing.T) {
 			wg.Wait()
 		}
 		round(&llms.Error{Class: llms.ClassServer, Status: 503})
-		if most.Load() != 10 || p.Parallel() != 10 {
-			t.Errorf("%d parallel calls, then %v: server errors must not reduce them", most.Load(), p.Parallel())
+		if most.Load() != 10 || p.State().Parallel != 10 {
+			t.Errorf("%d parallel calls, then %v: server errors must not reduce them", most.Load(), p.State().Parallel)
 		}
 		call(t, p, 0, 0, 0, limit)
-		if p.Parallel() != 1 {
-			t.Errorf("%v parallel calls after one refusal", p.Parallel())
+		if p.State().Parallel != 1 {
+			t.Errorf("%v parallel calls after one refusal", p.State().Parallel)
 		}
 		round(nil)
-		if got := p.Parallel(); got < 5 || got > 10 {
+		if got := p.State().Parallel; got < 5 || got > 10 {
 			t.Errorf("%v parallel calls after 40 answers", got)
 		}
 		round(nil)
 		time.Sleep(time.Minute)
 		round(limit)
 		// 40 refusals within the cooldown count once, or twice if it ends between them.
-		if got := p.Parallel(); got < 6 || got > 8 {
+		if got := p.State().Parallel; got < 6 || got > 8 {
 			t.Errorf("%v parallel calls after a wave of refusals", got)
 		}
 	})
@@ -96,16 +96,16 @@ func TestPaceFollowsTheServer(t *testing.T) {
 func TestPaceWithoutLimitLearnsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := middle.NewPace(middle.PaceConfig{})
-		if !math.IsInf(p.Parallel(), 1) {
-			t.Fatal(p.Parallel())
+		if !math.IsInf(p.State().Parallel, 1) {
+			t.Fatal(p.State().Parallel)
 		}
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() { call(t, p, 0, 0, time.Second, &llms.Error{Class: llms.ClassRateLimit}) })
 		}
 		wg.Wait()
-		if p.Parallel() != 16 {
-			t.Errorf("%v parallel calls after 20 were too many", p.Parallel())
+		if p.State().Parallel != 16 {
+			t.Errorf("%v parallel calls after 20 were too many", p.State().Parallel)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -304,6 +305,9 @@ func TestOtherEndpoints(t *testing.T) {
 		if status, body := get(c.path, c.key); status != c.status || !strings.Contains(body, c.want) {
 			t.Errorf("%s: %d %s", c.path, status, body)
 		}
+	}
+	if got := srv.TakeProblems(); !slices.Equal(got, []string{"no such endpoint: GET /v1/other"}) {
+		t.Errorf("problems: %q", got)
 	}
 	postJSON := func(path, body string) (int, string) {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, root+path, strings.NewReader(body))

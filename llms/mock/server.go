@@ -94,7 +94,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && (path == "/tokenize" || path == "/v1/tokenize"):
 		h.tokenize(w, r)
 	default:
-		sendError(w, http.StatusNotFound, "not_found", "no such endpoint: "+r.Method+" "+r.URL.Path)
+		problem := "no such endpoint: " + r.Method + " " + r.URL.Path
+		h.mu.Lock()
+		h.problems = append(h.problems, problem)
+		h.mu.Unlock()
+		sendError(w, http.StatusNotFound, "not_found", problem)
 	}
 }
 

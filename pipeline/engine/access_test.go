@@ -180,7 +180,7 @@ func TestLargeJobsGoThroughTheObjectStore(t *testing.T) {
 		if want := map[string]string{"big": string(big), "small": "1"}[l.ID]; string(l.Data) != want {
 			t.Errorf("%s: %d bytes", l.ID, len(l.Data))
 		}
-		if err := l.Done(t.Context(), "h"); err != nil {
+		if err := l.Done(t.Context(), "h", nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -260,7 +260,7 @@ func TestClusterWatchOutlivesItsConsumer(t *testing.T) {
 			_ = kv.DeleteConsumer(t.Context(), name) // it may be gone already
 		}
 	}
-	if err := next(t, e).Done(t.Context(), "h"); err != nil {
+	if err := next(t, e).Done(t.Context(), "h", nil); err != nil {
 		t.Error(err)
 	}
 	select {

@@ -38,7 +38,7 @@ func TestWatchSeesChanges(t *testing.T) {
 	go func() {
 		for range 2 {
 			if l, err := e.Next(t.Context(), "w"); err == nil {
-				_ = l.Done(t.Context(), "h")
+				_ = l.Done(t.Context(), "h", nil)
 			}
 		}
 	}()

@@ -112,7 +112,7 @@ func TestJobsAreHandedOutOnce(t *testing.T) {
 			t.Fatalf("job %s handed out again (delivery %d)", l.ID, l.Delivery)
 		}
 		seen[l.ID] = true
-		if err := errors.Join(l.Done(t.Context(), "h"), l.Ack(t.Context())); err != nil {
+		if err := errors.Join(l.Done(t.Context(), "h", nil), l.Ack(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		if r := record(t, e, l.ID); r.State != Done || r.Hash != "h" {
@@ -156,10 +156,10 @@ func TestStaleOwnerIsRefused(t *testing.T) {
 	if err := oldLog.Append(t.Context(), "reply", []byte("late")); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("append of a stale owner: %v", err)
 	}
-	if err := old.Done(t.Context(), "wrong"); !errors.Is(err, ErrLeaseLost) {
+	if err := old.Done(t.Context(), "wrong", nil); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("Done of a stale owner: %v", err)
 	}
-	if err := current.Done(t.Context(), "right"); err != nil {
+	if err := current.Done(t.Context(), "right", nil); err != nil {
 		t.Fatal(err)
 	}
 	if r := record(t, e, current.ID); r.Hash != "right" || r.Failures != 1 {
@@ -254,7 +254,7 @@ func TestFailuresEndInADeadJobThatCanBeRevived(t *testing.T) {
 	if l.Delivery != 5 {
 		t.Errorf("delivery after revival %d", l.Delivery)
 	}
-	if err := l.Done(t.Context(), "h"); err != nil {
+	if err := l.Done(t.Context(), "h", nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -284,7 +284,7 @@ func TestReleaseCountsNoFailure(t *testing.T) {
 	if err := e.reconcile(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	if err := next(t, e).Done(t.Context(), "h"); err != nil {
+	if err := next(t, e).Done(t.Context(), "h", nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -322,7 +322,7 @@ func TestReconcilerRepairs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(log.Append(ctx, "x", nil), l.Done(ctx, "h")); err != nil {
+		if err := errors.Join(log.Append(ctx, "x", nil), l.Done(ctx, "h", nil)); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.reconcile(ctx, false); err != nil {

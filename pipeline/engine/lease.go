@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -87,14 +88,14 @@ func (l *Lease) end() (lost bool) {
 	return lost || errors.Is(context.Cause(l.ctx), ErrLeaseLost)
 }
 
-// Done ends the lease with the hash of a result. If the lease was lost, it returns
-// ErrLeaseLost and leaves the record unchanged, because the job may belong to another worker.
-func (l *Lease) Done(ctx context.Context, hash string) error {
+// Done ends the lease with the hash of a result and a few data about it. If the lease was lost, it
+// returns ErrLeaseLost and leaves the record unchanged, because the job may belong to another worker.
+func (l *Lease) Done(ctx context.Context, hash string, result json.RawMessage) error {
 	if l.end() {
 		return ErrLeaseLost
 	}
 	next := l.entry.Record
-	next.State, next.Hash, next.Owner, next.LeaseEnd, next.LastAt = Done, hash, "", time.Time{}, time.Now().UTC()
+	next.State, next.Hash, next.Result, next.Owner, next.LeaseEnd, next.LastAt = Done, hash, result, "", time.Time{}, time.Now().UTC()
 	next.Class, next.Cause = "", ""
 	return l.e.swap(ctx, &l.entry, next)
 }

@@ -346,7 +346,7 @@ func (e *Engine) Revive(ctx context.Context, ids []string) (int, error) {
 			continue
 		}
 		next := entry.Record
-		next.State, next.Tries, next.Failures, next.Hash, next.Due = Queued, 0, 0, "", time.Now().UTC()
+		next.State, next.Tries, next.Failures, next.Hash, next.Result, next.Due = Queued, 0, 0, "", nil, time.Now().UTC()
 		if err := e.swap(ctx, &entry, next); err != nil {
 			return 0, err
 		}

@@ -34,12 +34,14 @@ type Record struct {
 	Enqueued time.Time `json:"enqueued"`
 	Due      time.Time `json:"due"` // when the job becomes available to workers
 	LeaseEnd time.Time `json:"lease,omitzero"`
-	Hash     string    `json:"hash,omitempty"`  // of the result, when done
-	Stage    string    `json:"stage,omitempty"` // of the last failure, if its worker reported one
-	Class    string    `json:"class,omitempty"`
-	Cause    string    `json:"cause,omitempty"` // of the last failure, one line
-	FirstAt  time.Time `json:"first_at,omitzero"`
-	LastAt   time.Time `json:"last_at,omitzero"`
+	// Hash and Result describe the result, when done. Result is data of the caller.
+	Hash    string          `json:"hash,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Stage   string          `json:"stage,omitempty"` // of the last failure, if its worker reported one
+	Class   string          `json:"class,omitempty"`
+	Cause   string          `json:"cause,omitempty"` // of the last failure, one line
+	FirstAt time.Time       `json:"first_at,omitzero"`
+	LastAt  time.Time       `json:"last_at,omitzero"`
 }
 
 // Terminal reports whether the job is done or dead.

@@ -7,6 +7,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/budget"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // Config configures a run on a cluster.
@@ -20,6 +21,9 @@ type Config struct {
 	InFlight int    // how many jobs all workers together execute at once; default 65536
 	RunSpec  []byte // the data that workers need to execute jobs of this run
 }
+
+// specName returns the name under which RunSpec is stored.
+func (c Config) specName() string { return "offer-" + schemas.HashBytes(c.RunSpec)[:16] }
 
 func (c Config) withDefaults() Config {
 	c.Poll = cmp.Or(c.Poll, 2*time.Second)

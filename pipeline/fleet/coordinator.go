@@ -20,6 +20,9 @@ import (
 // stopPatience is how long a canceled run waits for its workers to return their jobs.
 const stopPatience = 15 * time.Second
 
+// joinTime is how long waiting workers need at most to join a run.
+const joinTime = 10 * time.Second
+
 // coordinator coordinates one invocation of a run.
 type coordinator struct {
 	cfg       Config
@@ -55,7 +58,7 @@ func (c *coordinator) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	b.AnnounceStart()
+	b.AnnounceStart(0)
 	err := c.run(ctx)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return pipeline.Interrupted(ctx)
@@ -136,7 +139,7 @@ func (c *coordinator) end(ctx context.Context, drained bool) error {
 // cluster, and incomplete objects that killed workers left in staging.
 func (c *coordinator) complete(ctx context.Context) error {
 	b := c.batch
-	details := RunDetails{Selected: b.Selected(), Reused: b.Reused(), Attempts: b.Config.Attempts, Staging: b.Deps.Staging.URI()}
+	details := RunDetails{Selected: b.Selected(), Reused: b.Reused(), Attempts: b.Config.Attempts, Staging: b.Deps.Staging.URI(), Outcomes: b.Outcomes(), CostUSD: b.Spent()}
 	if limits := c.cfg.sharedLimits(); limits.Run > 0 || limits.Task > 0 {
 		calls, _ := b.Ledger.Totals()
 		details.Budget = &observe.Budget{LimitUSD: limits.Run, SpentUSD: calls.Spent()}
@@ -158,17 +161,20 @@ func (c *coordinator) begin(ctx context.Context) error {
 	if err := writeMarker(ctx, b); err != nil {
 		return err
 	}
-	offer := "offer-" + schemas.HashBytes(c.cfg.RunSpec)[:16]
-	if err := b.Engine.PutBody(ctx, offer, c.cfg.RunSpec); err != nil {
+	if err := b.Engine.PutBody(ctx, c.cfg.specName(), c.cfg.RunSpec); err != nil {
 		return err
 	}
 	entries, err := b.Engine.Entries(ctx)
 	if err != nil {
 		return err
 	}
-	settled, err := c.reuseDone(ctx, entries)
+	ignored, err := c.reuseDone(ctx, entries)
 	if err != nil {
 		return err
+	}
+	details := RunDetails{
+		Selected: b.Selected(), Reused: b.Reused(), Since: c.jobs.since, Attempts: b.Config.Attempts, RunSpec: c.cfg.specName(), Staging: b.Deps.Staging.URI(),
+		Ignored: ignored, Outcomes: b.Outcomes(), CostUSD: b.Spent(), CallTimeout: b.Config.CallTimeout,
 	}
 	if err := b.AddEarlierCalls(ctx); err != nil {
 		return err
@@ -178,19 +184,16 @@ func (c *coordinator) begin(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	body, err := RunDetails{
-		Selected: b.Selected(), Reused: b.Reused(), Since: c.jobs.since, Attempts: b.Config.Attempts, RunSpec: offer, Staging: b.Deps.Staging.URI(),
-		Settled: settled, Budgeted: c.budget != nil,
-	}.encode()
+	details.Budgeted = c.budget != nil
+	body, err := details.encode()
 	if err != nil {
 		return err
 	}
 	return c.lease.SetPhase(ctx, engine.Working, body)
 }
 
-// reuseDone reuses the episodes of jobs that are done by now. settled lists the reused episodes
-// whose records do not say that they are done.
-func (c *coordinator) reuseDone(ctx context.Context, entries []engine.Entry) (settled []string, err error) {
+// reuseDone reuses the episodes of jobs that are done by now. ignored is for RunDetails.Ignored.
+func (c *coordinator) reuseDone(ctx context.Context, entries []engine.Entry) (ignored []string, err error) {
 	b := c.batch
 	for _, e := range entries {
 		c.jobs.since = max(c.jobs.since, e.Revision)
@@ -200,8 +203,8 @@ func (c *coordinator) reuseDone(ctx context.Context, entries []engine.Entry) (se
 			b.Ledger.Account(e.ID, other.TaskID)
 		}
 		if e.State != engine.Done {
-			if b.Has(e.ID) {
-				settled = append(settled, e.ID)
+			if !ok && (e.State == engine.Running || b.Has(e.ID)) {
+				ignored = append(ignored, e.ID)
 			}
 			continue
 		}
@@ -217,7 +220,7 @@ func (c *coordinator) reuseDone(ctx context.Context, entries []engine.Entry) (se
 		}
 		b.SetReused(job, staged.Episode)
 	}
-	return settled, nil
+	return ignored, nil
 }
 
 // supervise watches the jobs until all have ended, ctx is canceled, or the run has to drain or
@@ -236,6 +239,7 @@ func (c *coordinator) supervise(ctx context.Context) (drained bool) {
 			b.Fail(pipeline.WithExitCode(err))
 		}
 	})
+	watch.Go(func() { c.followWorkers(watching) })
 	if c.budget != nil {
 		watch.Go(func() { c.checkBudget(watching) })
 	}
@@ -261,8 +265,42 @@ func (c *coordinator) supervise(ctx context.Context) (drained bool) {
 }
 
 func (c *coordinator) setPhase(ctx context.Context, p engine.Phase) {
+	c.batch.ShowStop(p == engine.Stopping)
 	if err := c.lease.SetPhase(context.WithoutCancel(ctx), p, nil); err != nil {
 		c.batch.Deps.Log.Warn("setting the phase of the run", "phase", p, "error", err)
+	}
+}
+
+// followWorkers shows what the workers do until ctx ends.
+func (c *coordinator) followWorkers(ctx context.Context) {
+	b, begun := c.batch, time.Now()
+	tick := time.NewTicker(c.cfg.Poll)
+	defer tick.Stop()
+	for {
+		workers, err := c.cfg.Conn.Workers(ctx)
+		if err != nil && ctx.Err() == nil {
+			b.Deps.Log.Warn("listing workers", "error", err)
+		}
+		joined := err != nil || time.Since(begun) < joinTime
+		for _, w := range workers {
+			if w.RunID != b.RunID || !w.Alive(time.Now()) {
+				continue
+			}
+			joined = true
+			a, err := activityOf(w)
+			if err != nil {
+				b.Deps.Log.Warn("following a worker", "error", err)
+			}
+			for _, r := range a.Running {
+				b.Activities.Replace(r)
+			}
+		}
+		b.Activities.SetIdle(!joined)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
 }
 

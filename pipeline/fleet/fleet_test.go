@@ -15,6 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/fleet"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -264,6 +265,56 @@ func waitAllDone(ctx context.Context, conn *engine.Conn, run string) (err error)
 		done[entry.ID] = entry.State == engine.Done
 		return len(done) < 2 || slices.Contains(slices.Collect(maps.Values(done)), false)
 	})
+}
+
+// The workers of a lost coordinator do not give up the jobs that the next one adds. They join again.
+func TestRunGrowsInTasks(t *testing.T) {
+	t.Parallel()
+	_, url := startNATS(t)
+	lost, conn := dialNATS(t, url), dialNATS(t, url)
+	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
+	h.Config.RunID, h.Config.Lease, h.conn, h.spec = "fleet-1", 30*time.Second, lost, "one task"
+	first := h.coordinate(t.Context())
+	verifying, release := make(chan struct{}, 3), make(chan struct{})
+	h.OnVerify = func(schemas.Task) (schemas.Verdict, error) {
+		verifying <- struct{}{}
+		<-release
+		return schemas.Verdict{}, nil
+	}
+	h.poll = time.Hour // so that the worker hears of the next coordinator only from the jobs
+	workerEnd := make(chan error, 1)
+	go func() { workerEnd <- h.join(t.Context(), conn, "w") }()
+	<-verifying
+	if err := lost.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-first
+	h.conn, h.Tasks, h.spec, h.poll = conn, 3, "three tasks", 20*time.Millisecond
+	grown := h.coordinate(t.Context())
+	close(release)
+	if err := <-workerEnd; err != nil {
+		t.Fatal(err)
+	}
+	if err := h.join(t.Context(), conn, "w"); err != nil {
+		t.Fatal(err)
+	}
+	got := <-grown
+	if l := pipelinetest.Ledger(t, got.rep); got.err != nil || l.Selected != 3 || l.Missing != 0 || l.Outcomes[schemas.OutcomeInfra] != 0 || h.Count("ask ") != 3*turns {
+		t.Errorf("%v: %+v, %d asked", got.err, l, h.Count("ask "))
+	}
+	// The complete run, whose queue is gone, grows once more.
+	h.Tasks, h.spec = 4, "four tasks"
+	grown = h.coordinate(t.Context())
+	if err := h.join(t.Context(), conn, "w"); err != nil {
+		t.Fatal(err)
+	}
+	if got = <-grown; got.err != nil || got.rep.Ledger.Reused != 3 || got.rep.Ledger.Ran != 1 {
+		t.Errorf("%v: %+v", got.err, got.rep.Ledger)
+	}
+	s, _, err := fleet.ReadStatus(t.Context(), conn, h.Config.RunID, time.Now())
+	if err != nil || s.Outcomes[schemas.OutcomeResolved] != 4 || *s.CostUSD != got.rep.Calls.CostUSD {
+		t.Errorf("status: %v, %+v", err, s)
+	}
 }
 
 // A worker that joins a run while the coordinator completes it ends without an error, although

@@ -28,17 +28,19 @@ const (
 type harness struct {
 	*pipelinetest.Harness
 	conn *engine.Conn // of the next coordinator
+	spec string       // Config.RunSpec
+	poll time.Duration
 }
 
 func newHarness(dir string, tasks int) *harness {
-	return &harness{Harness: pipelinetest.New(dir, tasks, func(ctx context.Context, dir string) (sinks.Store, error) {
+	return &harness{poll: 20 * time.Millisecond, Harness: pipelinetest.New(dir, tasks, func(ctx context.Context, dir string) (sinks.Store, error) {
 		return stores.Open(ctx, dir, stores.S3Config{})
 	})}
 }
 
 func (h *harness) parts(ctx context.Context, conn *engine.Conn) (fleet.Config, pipeline.Deps, error) {
 	cfg, deps, err := h.Parts(ctx)
-	return fleet.Config{Config: cfg, Conn: conn, Poll: 20 * time.Millisecond}, deps, err
+	return fleet.Config{Config: cfg, Conn: conn, Poll: h.poll, RunSpec: []byte(h.spec)}, deps, err
 }
 
 // run coordinates the run.

@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -14,8 +13,6 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 )
-
-var errRunOver = errors.New("the run takes no more jobs")
 
 // membership keeps a worker's entry in the registry and follows the phase of its run.
 type membership struct {
@@ -122,7 +119,10 @@ func (m *membership) follow(entry engine.RunEntry) {
 		if json.Unmarshal(entry.Info, &details) != nil {
 			return
 		}
-		m.worker.attempts.Store(int64(details.Attempts))
+		if details.RunSpec != m.worker.cfg.specName() { // another selection or other settings: the worker must join again
+			b.Drain(errRunOver)
+			m.end()
+		}
 		if details.Budgeted && m.worker.executor.Budget == nil { // the run has got a budget: the worker must join again
 			b.Stop(errRunOver)
 			m.end()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -58,9 +59,10 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 	s := observe.Status{
 		RunID: run.RunID, Phase: string(run.Phase), PID: run.PID, Host: run.Host, RunDir: run.Dir,
 		SilentSeconds: max(0, now.Sub(run.Seen).Seconds()), Staging: details.Staging, Budget: details.Budget, Selected: details.Selected, Reused: details.Reused, Workers: []observe.WorkerStatus{},
-		Episodes: []observe.RunningStatus{}, Retrying: []observe.Retrying{},
+		Outcomes: map[string]int{}, CostUSD: new(details.CostUSD), CallTimeoutSeconds: details.CallTimeout.Seconds(),
 	}
-	alive := map[string]bool{}
+	maps.Copy(s.Outcomes, details.Outcomes)
+	alive, doing := map[string]bool{}, map[string]observe.Running{}
 	for _, w := range workers {
 		alive[w.ID] = w.Alive(now)
 		if w.RunID != run.RunID {
@@ -73,45 +75,71 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 		s.Workers = append(s.Workers, observe.WorkerStatus{
 			Name: w.Name, Host: w.Host, Version: w.Version, State: state, Reason: w.Reason, Slots: w.Slots, Running: w.Running, Load: w.Load, SilentSeconds: max(0, now.Sub(w.Seen).Seconds()),
 		})
-		var activity observe.Activity
-		if alive[w.ID] && len(w.Activity) > 0 {
-			if err := json.Unmarshal(w.Activity, &activity); err != nil {
-				return s, fmt.Errorf("reading the activity of worker %s: %w", w.Name, err)
-			}
+		if !alive[w.ID] {
+			continue
 		}
-		s.SetActivity(activity, w.Name, now)
+		a, err := activityOf(w)
+		if err != nil {
+			return s, err
+		}
+		for _, r := range a.Running {
+			doing[r.EpisodeID] = r
+		}
 	}
 	slices.SortFunc(s.Workers, func(a, b observe.WorkerStatus) int { return strings.Compare(a.Name, b.Name) })
 	if run.Phase == engine.Completed {
 		s.Ran, s.Done = s.Selected-s.Reused, s.Selected
+		s.SetActivity(observe.Activity{}, now)
 		return s, nil
 	}
-	deadEarlier := 0
+	return s, countJobs(&s, details, entries, alive, doing, now)
+}
+
+// countJobs adds the jobs of a run that is not complete to its status. alive says which workers are
+// alive, and doing what the jobs do that they execute.
+func countJobs(s *observe.Status, details RunDetails, entries []engine.Entry, alive map[string]bool, doing map[string]observe.Running, now time.Time) error {
+	activity := observe.NewActivities()
 	for _, e := range entries {
 		var job schemas.Job
 		if err := json.Unmarshal(e.Data, &job); err != nil {
-			return s, fmt.Errorf("reading job %s: %w", e.ID, err)
+			return fmt.Errorf("reading job %s: %w", e.ID, err)
 		}
 		isChanged := e.Revision > details.Since // since this coordinator started
 		switch {
-		case job.Attempt >= details.Attempts || e.Class == pipeline.ClassNotSelected: // not part of Selected
-		case slices.Contains(details.Settled, e.ID): // part of Reused
+		case job.Attempt >= details.Attempts, e.State == engine.Dead && e.Class == pipeline.ClassNotSelected: // not part of Selected
+		case slices.Contains(details.Ignored, e.ID):
 		case e.State == engine.Running:
 			s.Running++
+			if r, ok := doing[e.ID]; ok {
+				activity.Begin(job, 0, observe.InWorker)
+				activity.Replace(r)
+				*s.CostUSD += r.CostUSD
+			}
 			if worker, _, _ := strings.Cut(e.Owner, "/"); !alive[worker] {
 				s.Orphaned++
 			}
 		case e.State == engine.Done && isChanged:
 			s.Done, s.Ran = s.Done+1, s.Ran+1
-		case e.State == engine.Dead && isChanged:
-			s.Failed, s.Ran = s.Failed+1, s.Ran+1
+			var result pipeline.Result
+			if err := json.Unmarshal(e.Result, &result); err != nil {
+				return fmt.Errorf("reading the result of job %s: %w", e.ID, err)
+			}
+			s.Outcomes[result.Outcome]++
+			*s.CostUSD += result.CostUSD
 		case e.State == engine.Dead:
-			deadEarlier++
+			s.Failed++
+			if isChanged {
+				s.Ran++
+				s.Outcomes[schemas.OutcomeInfra]++
+			} else {
+				s.Missing++
+			}
+		case e.State == engine.Queued && e.Failures > 0:
+			activity.Retry(job, e.Due)
 		}
 	}
+	s.SetActivity(activity.Now(), now)
 	s.Done += s.Reused
-	s.Failed += deadEarlier
-	s.Missing = deadEarlier
 	s.Waiting = s.Selected - s.Running - s.Done - s.Failed
-	return s, nil
+	return nil
 }

@@ -156,7 +156,7 @@ func (t *tracker) update(e engine.Entry) bool {
 		delete(t.ended, e.ID)
 		delete(t.running, e.ID)
 		if running && e.Cause != "" {
-			b.JobRetried(job, e.Cause, 0)
+			b.JobRetried(job, e.Cause, time.Until(e.Due))
 		}
 		b.Activities.Leave(e.ID)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/budget"
@@ -13,17 +12,17 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+var errRunOver = errors.New("the run takes no more jobs")
+
 // worker executes jobs of one run.
 type worker struct {
 	cfg      Config
 	batch    *pipeline.Batch
 	executor *pipeline.Executor
-	attempts atomic.Int64 // jobs with higher attempt numbers are not selected
 }
 
 func newWorker(cfg Config, b *pipeline.Batch) *worker {
 	w := &worker{cfg: cfg, batch: b, executor: pipeline.NewExecutor(b)}
-	w.attempts.Store(int64(b.Config.Attempts))
 	w.executor.Job, w.executor.Shared, w.executor.Patience = w.job, true, cfg.Conn.Patience()
 	return w
 }
@@ -68,11 +67,23 @@ func (w *worker) joinBudget(ctx context.Context) error {
 	return err
 }
 
-// job returns the job of a lease. ok is false if the job is not selected.
+// job returns the job of a lease. ok is false if the job is not selected. The error is ErrOutdated if
+// a new coordinator may have selected it; then this worker takes no more jobs and joins again.
 func (w *worker) job(lease *engine.Lease) (job schemas.Job, ok bool, err error) {
 	b := w.batch
 	if err := json.Unmarshal(lease.Data, &job); err != nil {
 		return job, false, fmt.Errorf("reading job %s: %w", lease.ID, err)
 	}
-	return job, b.HasTask(job.TaskID) && int64(job.Attempt) < w.attempts.Load() && job.AgentKey == b.Config.AgentKey && job.RunID == b.RunID, nil
+	if b.HasTask(job.TaskID) && job.Attempt < b.Config.Attempts && job.AgentKey == b.Config.AgentKey && job.RunID == b.RunID {
+		return job, true, nil
+	}
+	entry, _, err := w.cfg.Conn.RunEntry(lease.Context(), b.RunID)
+	if err != nil {
+		return job, false, err
+	}
+	if details, err := readDetails(entry); err != nil || details.RunSpec == w.cfg.specName() {
+		return job, false, err
+	}
+	b.Drain(errRunOver)
+	return job, false, pipeline.ErrOutdated
 }

@@ -20,6 +20,7 @@ const (
 	InRateLimit    Doing = "rate_limit" // a model call waits for the limits of its endpoint
 	InModel        Doing = "model"      // a model call waits for its answer
 	InCallRetry    Doing = "retry"      // a model call failed and waits for its next try
+	InRecord       Doing = "record"     // what has just happened is recorded
 	InTool         Doing = "tool"       // a tool runs
 	InTests        Doing = "tests"      // the patch is graded
 	InStaging      Doing = "staging"    // the episode is normalized and stored
@@ -39,6 +40,8 @@ type Running struct {
 	Doing     Doing     `json:"doing"`
 	Detail    string    `json:"detail,omitempty"` // name of the running tool, or why a call is repeated
 	Since     time.Time `json:"since"`            // when Doing began
+	Tokens    int64     `json:"tokens,omitempty"` // of the prompts and answers of its model calls
+	CostUSD   float64   `json:"cost_usd,omitempty"`
 }
 
 // Retrying describes a job that failed and waits for its next try.
@@ -54,7 +57,9 @@ type Activity struct {
 	Running  []Running  `json:"running"`            // the longest running one first
 	Retrying []Retrying `json:"retrying"`           // the next one first
 	Stopping bool       `json:"stopping,omitempty"` // no new jobs start
+	Failure  string     `json:"failure,omitempty"`  // with which the run stops; "": on request
 	Canceled bool       `json:"canceled,omitempty"` // the running jobs are being canceled
+	Idle     bool       `json:"idle,omitempty"`     // no worker of a cluster has joined the run
 }
 
 // Activities follows what the jobs of a process do. It is safe for concurrent use.
@@ -63,7 +68,9 @@ type Activities struct {
 	running  map[string]*Running // by episode ID
 	retrying map[string]Retrying
 	stopping bool
+	failure  string
 	canceled bool
+	idle     bool
 }
 
 // NewActivities returns an Activities without jobs.
@@ -92,6 +99,14 @@ func (a *Activities) Set(episode string, doing Doing, detail string) {
 		}
 	})
 }
+
+// SetCalls sets the model calls that a running job has made.
+func (a *Activities) SetCalls(episode string, c schemas.Calls) {
+	a.update(episode, func(r *Running) { r.Tokens, r.CostUSD = c.Prompt+c.Completion, c.CostUSD })
+}
+
+// Replace replaces what is known about a job that another process executes.
+func (a *Activities) Replace(r Running) { a.update(r.EpisodeID, func(old *Running) { *old = r }) }
 
 // SetTurn sets the number of the turn that the agent of a running job begins, from 1.
 func (a *Activities) SetTurn(episode string, turn int) {
@@ -131,18 +146,25 @@ func (a *Activities) Retry(j schemas.Job, due time.Time) {
 }
 
 // Stop records that no new jobs start and, if canceled is true, that the running ones are being
-// canceled.
-func (a *Activities) Stop(canceled bool) {
+// canceled. failure is why; "": somebody requested it.
+func (a *Activities) Stop(canceled bool, failure string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.stopping, a.canceled = true, a.canceled || canceled
+	a.stopping, a.canceled, a.failure = true, a.canceled || canceled, cmp.Or(a.failure, failure)
+}
+
+// SetIdle records whether a run on a cluster has no workers.
+func (a *Activities) SetIdle(idle bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.idle = idle
 }
 
 // Now returns what the jobs do at this moment.
 func (a *Activities) Now() Activity {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := Activity{Running: []Running{}, Retrying: []Retrying{}, Stopping: a.stopping, Canceled: a.canceled}
+	now := Activity{Running: []Running{}, Retrying: []Retrying{}, Stopping: a.stopping, Failure: a.failure, Canceled: a.canceled, Idle: a.idle}
 	for _, r := range a.running {
 		now.Running = append(now.Running, *r)
 	}

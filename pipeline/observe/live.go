@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,8 +16,8 @@ const tick = 250 * time.Millisecond
 // maxRows is how many running jobs Live shows at most.
 const maxRows = 10
 
-// Live draws some lines at the bottom of a terminal and removes them at the end: a status line, one
-// line per running job, and what waits. It prints a permanent line for each new reason of a retry
+// Live draws some lines at the bottom of a terminal and removes them at the end: the progress, one
+// line per running job, what waits, and the state of the model servers. It prints a permanent line for each new reason of a retry
 // and each episode that is not resolved.
 type Live struct {
 	progress
@@ -30,7 +31,7 @@ func NewLive(s *Screen) *Live { return &Live{progress: newProgress(s), screen: s
 func (l *Live) RunStarted(s Start) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.say(l.begin(s))
+	l.screen.Say(l.begin(s))
 	if s.ToDo > 0 {
 		l.draw()
 		l.tickEvery(tick, func() {
@@ -52,7 +53,7 @@ func (l *Live) JobRetried(j schemas.Job, cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if line := l.retryLine(j, cause); line != "" {
-		l.say(line)
+		l.screen.Say(line)
 	}
 }
 
@@ -62,7 +63,7 @@ func (l *Live) JobFinished(j schemas.Job, e Episode) {
 	defer l.mu.Unlock()
 	l.countFinished(e)
 	if e.Outcome != schemas.OutcomeResolved {
-		l.say(l.episodeLine(j, e))
+		l.screen.Say(l.episodeLine(j, e))
 	}
 }
 
@@ -74,48 +75,86 @@ func (l *Live) RunFinished(Report) {
 	l.screen.Draw()
 }
 
-// say prints a permanent line above those at the bottom.
-func (l *Live) say(line string) {
-	columns, _ := l.screen.size()
-	fmt.Fprintln(l.screen, wrap(line, columns))
-}
-
 func (l *Live) draw() {
 	columns, rows := l.screen.size()
+	if columns <= 0 {
+		columns = 80
+	}
 	a, now := l.start.Activities.Now(), time.Now()
-	lines := []string{fit(l.statusParts(a, false), columns-3)}
-	lines = append(lines, jobRows(a.Running, now, columns, rows)...)
-	for _, sentence := range a.Waits(l.start.CallTimeout, now) {
-		lines = append(lines, strings.Split(wrap("  "+sentence, columns-3), "\n")...)
+	lines := []string{fit(l.bar(columns), append(l.countParts(a, false), l.timeParts(a, now)...), columns-1)}
+	if parts := slices.Concat(l.outcomeParts(), l.costParts(a), l.speedParts(a, now)); len(parts) > 0 {
+		lines = append(lines, fit("  ", parts, columns-1))
+	}
+	shown := maxRows
+	if rows > 0 {
+		shown = max(1, min(shown, rows-8))
+	}
+	lines = append(lines, jobRows(a.Running, now, columns-1, shown)...)
+	sentences := a.Waits(l.start.CallTimeout, now)
+	if l.start.Endpoints != nil {
+		sentences = append(sentences, endpointTexts(l.start.Endpoints())...)
+	}
+	for _, sentence := range sentences {
+		lines = append(lines, strings.Split(Wrap("  "+sentence, columns-1), "\n")...)
 	}
 	l.screen.Draw(lines...)
 }
 
-// jobRows returns a table of the running jobs: task, turn, last tool, and what each does since when.
-// It leaves out columns that do not fit into the terminal, and jobs that do not fit into its rows.
-func jobRows(running []Running, now time.Time, columns, rows int) []string {
-	limit := maxRows
-	if rows > 0 {
-		limit = max(1, min(limit, rows-6))
+// bar returns a bar that shows how many jobs are done, if it fits.
+func (l *Live) bar(columns int) string {
+	if l.start.ToDo == 0 || columns < 60 {
+		return "  "
 	}
+	const width = 20
+	full := width * l.done / l.start.ToDo
+	return "  " + strings.Repeat("█", full) + strings.Repeat("░", width-full) + "  "
+}
+
+// maxEndpoints is how many model servers Live shows at most.
+const maxEndpoints = 3
+
+// endpointTexts describes the model servers.
+func endpointTexts(list []Endpoint) []string {
+	var out []string
+	for _, e := range list[:min(maxEndpoints, len(list))] {
+		text := fmt.Sprintf("%s: %s running", e.Name, plural(e.Running, "call"))
+		if e.Limit > 0 {
+			text = fmt.Sprintf("%s: %d of %s running", e.Name, e.Running, plural(e.Limit, "call"))
+		}
+		if e.Refused > 0 {
+			text += fmt.Sprintf(", %s refused because of its rate limits", Number(e.Refused))
+		}
+		if e.Failed > 0 {
+			text += fmt.Sprintf(", %s failed", Number(e.Failed))
+		}
+		if e.Pause > 0 {
+			text += ", asked to pause for " + age(e.Pause+time.Second)
+		}
+		out = append(out, text)
+	}
+	if n := len(list) - len(out); n > 0 {
+		out = append(out, fmt.Sprintf("and %s", plural(n, "more model server")))
+	}
+	return out
+}
+
+// jobRows returns a table of the running jobs, at most limit of them: task, turn, worker, last tool,
+// tokens, cost, and what each does since when. It leaves out columns that do not fit.
+func jobRows(running []Running, now time.Time, columns, limit int) []string {
 	shown := running[:min(limit, len(running))]
-	var names, turns, tools, doings []string
+	var names, turns, workers, tools, tokens, costs, doings []string
 	for _, r := range shown {
 		names = append(names, fmt.Sprintf("%s#%d", r.Instance, r.Attempt))
 		turns = append(turns, r.TurnText())
-		tool := ""
-		if r.LastTool != "" && r.Doing != InTool {
-			tool = "last " + r.LastTool
-		}
-		tools = append(tools, tool)
+		workers = append(workers, textIf(r.Worker != "", "on "+r.Worker))
+		tools = append(tools, textIf(r.LastTool != "" && r.Doing != InTool, "last "+r.LastTool))
+		tokens = append(tokens, textIf(r.Tokens > 0, compact(r.Tokens)+" tokens"))
+		costs = append(costs, textIf(r.CostUSD > 0, USD(r.CostUSD)))
 		doings = append(doings, r.Text()+" "+age(now.Sub(r.Since)))
 	}
-	if columns <= 0 {
-		columns = 80
-	}
 	const minName = 12
-	room := columns - 3 - 4 - widest(doings)
-	cells := [][]string{turns, tools}
+	room := columns - 4 - widest(doings)
+	cells := [][]string{turns, workers, tools, tokens, costs}
 	for len(cells) > 0 && room-cellsWidth(cells) < min(minName, widest(names)) {
 		cells = cells[:len(cells)-1]
 	}
@@ -134,6 +173,13 @@ func jobRows(running []Running, now time.Time, columns, rows int) []string {
 		lines = append(lines, fmt.Sprintf("    and %d more", n))
 	}
 	return lines
+}
+
+func textIf(ok bool, text string) string {
+	if ok {
+		return text
+	}
+	return ""
 }
 
 // cellsWidth returns the width of the columns of a table, with the space before each.

@@ -61,6 +61,64 @@ func USD(v float64) string {
 	return fmt.Sprintf("$%.4f", v)
 }
 
+// compact formats a count with about two digits: 870, 1.2k, 41k, 3.4M.
+func compact(n int64) string {
+	v, unit := float64(n), ""
+	for _, u := range []string{"k", "M", "G"} {
+		if v < 1000 {
+			break
+		}
+		v, unit = v/1000, u
+	}
+	if unit != "" && v < 10 {
+		return fmt.Sprintf("%.1f%s", v, unit)
+	}
+	return fmt.Sprintf("%.0f%s", v, unit)
+}
+
+// Unknown stands for a number that is not known.
+const Unknown = "-"
+
+// Percent formats a share; nil is unknown.
+func Percent(share *float64) string {
+	if share == nil {
+		return Unknown
+	}
+	return fmt.Sprintf("%.1f%%", 100**share)
+}
+
+// PercentRange formats an interval of shares.
+func PercentRange(low, high *float64) string {
+	if low == nil {
+		return Unknown
+	}
+	return fmt.Sprintf("%.1f to %.1f%%", 100**low, 100**high)
+}
+
+// Points formats a difference of shares in percentage points.
+func Points(difference *float64) string {
+	if difference == nil {
+		return Unknown
+	}
+	return fmt.Sprintf("%+.1f", 100**difference)
+}
+
+// PointRange formats an interval of differences of shares.
+func PointRange(low, high *float64) string {
+	if low == nil {
+		return Unknown
+	}
+	return fmt.Sprintf("%+.1f to %+.1f", 100**low, 100**high)
+}
+
+// Probability formats the probability that a test returns.
+func Probability(p float64) string {
+	if p < 0.0001 {
+		return "less than 0.0001"
+	}
+	return fmt.Sprintf("%.2g", p)
+}
+
 func size(n int64) string {
 	switch {
 	case n >= 1<<30:

@@ -3,6 +3,7 @@ package observe
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,7 @@ func (p *Plain) RunFinished(Report) { p.stopTicks() }
 func (p *Plain) writeStatus() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a := p.start.Activities.Now()
-	line := fit(p.statusParts(a, true), 0)
-	fmt.Fprintln(p.w, strings.Join(append([]string{line}, a.Waits(p.start.CallTimeout, time.Now())...), "; "))
+	a, now := p.start.Activities.Now(), time.Now()
+	line := fit("  ", slices.Concat(p.countParts(a, true), p.outcomeParts(), p.timeParts(a, now), p.costParts(a), p.speedParts(a, now)), 0)
+	fmt.Fprintln(p.w, strings.Join(append([]string{line}, a.Waits(p.start.CallTimeout, now)...), "; "))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -21,15 +22,21 @@ type progress struct {
 	begun    time.Time
 	outcomes map[string]int
 	done     int
-	cost     float64
+	cost     float64         // of the ended jobs
 	said     map[string]bool // causes of failures that were printed
+
+	ending             rate // of jobs
+	prompt, completion rate // tokens
 
 	quit  chan struct{} // ends the ticks; nil: there are none
 	ticks sync.WaitGroup
 }
 
 func newProgress(w io.Writer) progress {
-	return progress{w: w, outcomes: map[string]int{}, said: map[string]bool{}}
+	return progress{
+		w: w, outcomes: map[string]int{}, said: map[string]bool{},
+		ending: rate{span: 15 * time.Minute}, prompt: rate{span: time.Minute}, completion: rate{span: time.Minute},
+	}
 }
 
 // begin returns the line that announces the run.
@@ -38,11 +45,16 @@ func (p *progress) begin(s Start) string {
 		s.Activities = NewActivities()
 	}
 	p.start, p.begun = s, time.Now()
+	p.ending.perSecond(p.begun, 0)
 	if s.Selected == 0 { // a worker on a cluster does not know the number of jobs
 		return fmt.Sprintf("run %s: joined with %s, staging in %s", s.RunID, plural(s.Workers, "slot"), s.RunDir)
 	}
+	where := "the workers of the cluster"
+	if s.Workers > 0 {
+		where = plural(s.Workers, "worker")
+	}
 	return fmt.Sprintf("run %s: %s selected, %s reused, %s to run on %s, in %s",
-		s.RunID, Number(s.Selected), Number(s.Reused), Number(s.ToDo), plural(s.Workers, "worker"), s.RunDir)
+		s.RunID, Number(s.Selected), Number(s.Reused), Number(s.ToDo), where, s.RunDir)
 }
 
 // tickEvery calls do at an interval until stopTicks is called.
@@ -83,7 +95,10 @@ func (p *progress) episodeLine(j schemas.Job, e Episode) string {
 	if p.start.ToDo > 0 {
 		total = fmt.Sprintf("/%d", p.start.ToDo)
 	}
-	line := fmt.Sprintf("  [%d%s] %-10s %s#%d  %s", p.done, total, e.Outcome, j.Instance, j.Attempt, e.ExitReason)
+	line := fmt.Sprintf("  [%d%s] %-10s %s#%d", p.done, total, e.Outcome, j.Instance, j.Attempt)
+	if reason := e.reason(); reason != e.Outcome {
+		line += "  " + reason
+	}
 	if e.Steps > 0 {
 		line += fmt.Sprintf(", %s, %s", plural(e.Steps, "step"), duration(e.Wall))
 	}
@@ -115,10 +130,8 @@ func (p *progress) isNew(cause string) bool {
 	return true
 }
 
-// statusParts returns the parts of the status line, the most important ones first. withDoing adds
-// what the running jobs do.
-func (p *progress) statusParts(a Activity, withDoing bool) []string {
-	elapsed := time.Since(p.begun)
+// countParts says how many jobs are done and running. withDoing adds what the running jobs do.
+func (p *progress) countParts(a Activity, withDoing bool) []string {
 	parts := []string{Number(p.done) + " done"}
 	if p.start.ToDo > 0 {
 		parts[0] = fmt.Sprintf("%s/%s done", Number(p.done), Number(p.start.ToDo))
@@ -134,20 +147,59 @@ func (p *progress) statusParts(a Activity, withDoing bool) []string {
 	if n := len(a.Retrying); n > 0 && withDoing {
 		parts = append(parts, plural(n, "episode")+" to retry")
 	}
+	return parts
+}
+
+func (p *progress) outcomeParts() (parts []string) {
 	for _, o := range schemas.Outcomes {
 		if n := p.outcomes[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", Number(n), o))
 		}
 	}
-	parts = append(parts, duration(elapsed.Round(time.Second)))
-	if p.done > 0 && p.done < p.start.ToDo && !a.Stopping {
-		remaining := time.Duration(float64(elapsed) / float64(p.done) * float64(p.start.ToDo-p.done))
-		parts = append(parts, "about "+duration(remaining.Round(time.Second))+" left")
-	}
-	if p.cost > 0 {
-		parts = append(parts, USD(p.cost))
+	return parts
+}
+
+// timeParts says how long the run has taken and will take. The estimate needs as many ended jobs as
+// run at once, and at least three.
+func (p *progress) timeParts(a Activity, now time.Time) []string {
+	parts := []string{duration(now.Sub(p.begun).Round(time.Second))}
+	perSecond := p.ending.perSecond(now, float64(p.done))
+	if perSecond > 0 && p.done >= max(3, p.start.Workers) && p.done < p.start.ToDo && !a.Stopping {
+		left := time.Duration(float64(p.start.ToDo-p.done) / perSecond * float64(time.Second))
+		parts = append(parts, "about "+duration(left.Round(time.Second))+" left")
 	}
 	return parts
+}
+
+// costParts says what the run has cost or, if it has a limit, what it has cost at most.
+func (p *progress) costParts(a Activity) []string {
+	cost := p.cost
+	for _, r := range a.Running {
+		cost += r.CostUSD
+	}
+	if p.start.Calls != nil {
+		cost = p.start.Calls().CostUSD
+	}
+	switch {
+	case p.start.CostLimit > 0:
+		return []string{USD(p.start.Calls().Spent()) + " of " + USD(p.start.CostLimit)}
+	case cost > 0:
+		return []string{USD(cost)}
+	}
+	return nil
+}
+
+// speedParts says how many tokens the models read and write.
+func (p *progress) speedParts(a Activity, now time.Time) []string {
+	if p.start.Calls == nil || len(a.Running) == 0 { // before the first job, calls of earlier processes are added
+		return nil
+	}
+	calls := p.start.Calls()
+	in, out := p.prompt.perSecond(now, float64(calls.Prompt)), p.completion.perSecond(now, float64(calls.Completion))
+	if in+out < 1 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s tokens/s read, %s written", Number(int(in)), Number(int(out)))}
 }
 
 func stopWord(a Activity) string {
@@ -158,10 +210,10 @@ func stopWord(a Activity) string {
 }
 
 // fit joins as many parts as fit into the columns, at least one. 0 columns are unlimited.
-func fit(parts []string, columns int) string {
-	line := "  " + parts[0]
+func fit(prefix string, parts []string, columns int) string {
+	line := prefix + parts[0]
 	for _, part := range parts[1:] {
-		if columns > 0 && len(line)+2+len(part) > columns {
+		if columns > 0 && utf8.RuneCountInString(line)+2+utf8.RuneCountInString(part) > columns {
 			break
 		}
 		line += ", " + part

@@ -58,6 +58,14 @@ type Episode struct {
 	FirstDiverged string `json:"first_diverged,omitempty"`
 }
 
+// reason says why an episode ended.
+func (e Episode) reason() string {
+	if e.ExitReason == schemas.OutcomeCancelled {
+		return "the run stopped"
+	}
+	return e.ExitReason
+}
+
 // FromStaged summarizes a staged episode. size is the size of the staged object in bytes.
 func FromStaged(s sinks.Staged, size int64) Episode {
 	r := s.Episode
@@ -317,7 +325,7 @@ func spread(v []float64) Spread {
 	return s
 }
 
-func sorted(m map[string]int) []string { return slices.Sorted(maps.Keys(m)) }
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // resumeCommand returns the command that resumes the run: the command that started it, without
 // --fresh, --retry and the flags in more, followed by more.

@@ -1,6 +1,9 @@
 package observe
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Status is the state of a run at one moment. These equations always hold:
 // Selected = Reused + Ran + Running + Waiting + Missing, and
@@ -26,7 +29,7 @@ type Status struct {
 	Done          int     `json:"done"`
 	Failed        int     `json:"failed"` // given up
 	// Outcomes counts the ended episodes, including reused ones. CostUSD is the price of all answered
-	// model calls. Both are nil for runs on a cluster.
+	// model calls; on a cluster, of those of running and ended episodes.
 	Outcomes map[string]int `json:"outcomes"`
 	CostUSD  *float64       `json:"cost_usd"`
 	// Episodes are the running ones, the longest running one first. Retrying wait for another try.
@@ -46,18 +49,18 @@ func (s Status) Live() bool {
 	return s.Phase == "planning" || s.Phase == "working" || s.Phase == "draining" || s.Phase == "stopping"
 }
 
-// SetActivity sets what the jobs of a worker do. worker is "" for a run without a cluster.
-func (s *Status) SetActivity(a Activity, worker string, now time.Time) {
+// SetActivity sets what the jobs of the run do.
+func (s *Status) SetActivity(a Activity, now time.Time) {
+	s.Episodes, s.Retrying = []RunningStatus{}, append([]Retrying{}, a.Retrying...)
 	for _, r := range a.Running {
-		r.Worker = worker
 		s.Episodes = append(s.Episodes, RunningStatus{r, max(0, now.Sub(r.Began).Seconds()), max(0, now.Sub(r.Since).Seconds())})
 	}
-	s.Retrying = append(s.Retrying, a.Retrying...)
 }
 
-// Activity is the reverse of SetActivity, for all workers.
+// Activity is the reverse of SetActivity.
 func (s Status) Activity() Activity {
-	a := Activity{Retrying: s.Retrying}
+	works := func(w WorkerStatus) bool { return !slices.Contains([]string{"silent", "left", "refused"}, w.State) }
+	a := Activity{Retrying: s.Retrying, Idle: s.Live() && !slices.ContainsFunc(s.Workers, works)}
 	for _, e := range s.Episodes {
 		a.Running = append(a.Running, e.Running)
 	}

@@ -12,15 +12,26 @@ import (
 
 // WriteStatuses writes the status of runs as text. If w is a terminal, it breaks long lines.
 func WriteStatuses(w io.Writer, list []Status, now time.Time) error {
-	var b strings.Builder
-	for _, s := range list {
-		s.write(&b, now)
-	}
-	_, err := io.WriteString(w, wrap(b.String(), columnsOf(w)))
+	_, err := io.WriteString(w, statusText(list, now, columnsOf(w)))
 	return err
 }
 
-func (s Status) write(b *strings.Builder, now time.Time) {
+// DrawStatuses draws the status of runs at the bottom of the terminal.
+func (s *Screen) DrawStatuses(list []Status, now time.Time) {
+	columns, _ := s.size()
+	s.Draw(strings.Split(strings.TrimSuffix(statusText(list, now, columns-1), "\n"), "\n")...)
+}
+
+// statusText returns the status of runs as text that fits into the columns, if that is not 0.
+func statusText(list []Status, now time.Time, columns int) string {
+	var b strings.Builder
+	for _, s := range list {
+		s.write(&b, now, columns)
+	}
+	return Wrap(b.String(), columns)
+}
+
+func (s Status) write(b *strings.Builder, now time.Time, columns int) {
 	state := s.Phase + ", last sign of life"
 	if s.Phase == "completed" || s.Phase == "stopped" {
 		state = s.Phase
@@ -44,7 +55,12 @@ func (s Status) write(b *strings.Builder, now time.Time) {
 	if s.Orphaned > 0 {
 		fmt.Fprintf(b, "  %d of the running episodes belong to silent workers: other workers get them when the leases expire\n", s.Orphaned)
 	}
-	s.writeEpisodes(b)
+	if columns <= 0 {
+		columns = 1000
+	}
+	for _, line := range jobRows(s.Activity().Running, now, columns, len(s.Episodes)) {
+		fmt.Fprintln(b, line)
+	}
 	for _, line := range s.Activity().Waits(seconds(s.CallTimeoutSeconds), now) {
 		fmt.Fprintln(b, "  "+line)
 	}
@@ -65,23 +81,6 @@ func (s Status) writeBudget(b *strings.Builder) {
 	}
 }
 
-func (s Status) writeEpisodes(b *strings.Builder) {
-	if len(s.Episodes) == 0 {
-		return
-	}
-	w := tabwriter.NewWriter(b, 0, 4, 2, ' ', 0)
-	title := "  EPISODE\tTURN\tAGE\tNOW\tFOR\tLAST TOOL"
-	if s.Episodes[0].Worker != "" {
-		title += "\tWORKER"
-	}
-	fmt.Fprintln(w, title)
-	for _, e := range s.Episodes {
-		fmt.Fprintf(w, "  %s#%d\t%s\t%s\t%s\t%s\t%s\t%s\n", shorten(e.Instance, 30), e.Attempt, strings.TrimPrefix(e.TurnText(), "turn "),
-			age(seconds(e.AgeSeconds)), e.Text(), age(seconds(e.DoingSeconds)), e.LastTool, e.Worker)
-	}
-	_ = w.Flush() // writes to memory
-}
-
 // writeWorkers writes the table of a cluster's workers.
 func (s Status) writeWorkers(b *strings.Builder) {
 	w := tabwriter.NewWriter(b, 0, 4, 2, ' ', 0)
@@ -90,16 +89,17 @@ func (s Status) writeWorkers(b *strings.Builder) {
 			return
 		}
 		if i == 0 {
-			fmt.Fprintln(w, "  WORKER\tHOST\tVERSION\tSTATE\tJOBS\tLOAD\tSEEN\tWHY")
+			fmt.Fprintln(w, "  WORKER\tHOST\tVERSION\tSTATE\tJOBS\tLOAD\tSEEN")
 		}
-		why := strings.TrimSpace(worker.Reason)
-		if r := []rune(why); len(r) > 60 {
-			why = string(r[:59]) + "…"
-		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%d/%d\t%.1f\t%s ago\t%s\n", worker.Name, worker.Host, worker.Version, worker.State,
-			len(worker.Running), worker.Slots, worker.Load, age(seconds(worker.SilentSeconds)), why)
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%d/%d\t%.1f\t%s ago\n", worker.Name, worker.Host, worker.Version, worker.State,
+			len(worker.Running), worker.Slots, worker.Load, age(seconds(worker.SilentSeconds)))
 	}
 	_ = w.Flush() // writes to memory
+	for _, worker := range s.Workers {
+		if worker.Reason != "" {
+			fmt.Fprintf(b, "  %s %s: %s\n", worker.Name, worker.State, strings.TrimSpace(worker.Reason))
+		}
+	}
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

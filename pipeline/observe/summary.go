@@ -41,7 +41,7 @@ func (r Report) WriteText(w io.Writer) error {
 				title = block.title
 			}
 			if block.title != "next" {
-				line = wrap(line, max(columns-12, 0))
+				line = Wrap(line, max(columns-12, 0))
 			}
 			line = strings.ReplaceAll(line, "\n", "\n"+strings.Repeat(" ", 12))
 			fmt.Fprintf(&b, "  %-9s %s\n", title, line)
@@ -73,7 +73,10 @@ func (r Report) blocks() []block {
 		}
 		out = append(out, block{"stopped", lines})
 	}
-	out = append(out, block{"ledger", r.ledgerLines()}, block{"outcome", r.outcomeLines()}, block{"effort", r.effortLines()})
+	out = append(out, block{"ledger", r.ledgerLines()})
+	if r.Outcome.Episodes > 0 {
+		out = append(out, block{"outcome", r.outcomeLines()}, block{"effort", r.effortLines()})
+	}
 	if lines := r.callLines(); len(lines) > 0 {
 		out = append(out, block{"calls", lines})
 	}
@@ -83,7 +86,7 @@ func (r Report) blocks() []block {
 	if r.Log != "" && (r.Verdict != Complete || r.Friction.InfraRetries > 0) {
 		out = append(out, block{"log", []string{r.Log + " says what happened"}})
 	}
-	data := fmt.Sprintf("%s episodes, %s step rows, %s staged in %s", Number(r.Data.Episodes), Number(r.Data.Rows), size(r.Data.Bytes), r.Data.Staging)
+	data := fmt.Sprintf("%s, %s, %s staged in %s", plural(r.Data.Episodes, "episode"), plural(r.Data.Rows, "step row"), size(r.Data.Bytes), r.Data.Staging)
 	if len(r.Data.Redactions) > 0 {
 		data += "; redacted: " + counts(r.Data.Redactions)
 	}
@@ -106,12 +109,22 @@ func (r Report) ledgerLines() []string {
 	for _, o := range []string{schemas.OutcomeAgentError, schemas.OutcomeInfra, schemas.OutcomeCancelled} {
 		lines = append(lines, r.episodeLines(o)...)
 	}
-	for i, m := range r.Missing {
-		if i == maxListed {
-			lines = append(lines, fmt.Sprintf("missing: and %d more, see summary.json", len(r.Missing)-maxListed))
-			break
+	return append(lines, r.missingLines()...)
+}
+
+// missingLines lists the missing episodes by the reason.
+func (r Report) missingLines() (lines []string) {
+	names := map[string][]string{}
+	for _, m := range r.Missing {
+		names[m.Reason] = append(names[m.Reason], fmt.Sprintf("%s#%d", m.Instance, m.Attempt))
+	}
+	for _, reason := range sorted(names) {
+		list := names[reason]
+		line := "missing: " + strings.Join(list[:min(maxListed, len(list))], ", ")
+		if n := len(list) - maxListed; n > 0 {
+			line += fmt.Sprintf(" and %d more, see summary.json", n)
 		}
-		lines = append(lines, fmt.Sprintf("missing: %s %s#%d: %s", m.ID, m.Instance, m.Attempt, m.Reason))
+		lines = append(lines, line+": "+reason)
 	}
 	return lines
 }
@@ -126,7 +139,10 @@ func (r Report) episodeLines(outcome string) []string {
 		if len(lines) == maxListed {
 			return append(lines, outcome+": and more, see summary.json")
 		}
-		line := fmt.Sprintf("%s: %s %s#%d: %s", outcome, e.ID, e.Instance, e.Attempt, e.ExitReason)
+		line := fmt.Sprintf("%s: %s %s#%d", outcome, e.ID[:min(12, len(e.ID))], e.Instance, e.Attempt)
+		if reason := e.reason(); reason != outcome {
+			line += ": " + reason
+		}
 		if e.Cause != "" {
 			line += ": " + firstLine(e.Cause)
 		}
@@ -148,7 +164,7 @@ func (r Report) outcomeLines() []string {
 		lines = append(lines, fmt.Sprintf("resolved by at least one attempt: %s of %s tasks", Number(o.ResolvedTasks), Number(o.Tasks)))
 	}
 	if n := o.Episodes - o.Verified; n > 0 {
-		lines = append(lines, Number(n)+" episodes without a verdict")
+		lines = append(lines, plural(n, "episode")+" without a verdict")
 	}
 	return lines
 }
@@ -156,7 +172,7 @@ func (r Report) outcomeLines() []string {
 func (r Report) effortLines() []string {
 	e := r.Effort
 	lines := []string{
-		Number(int(e.Steps.Sum)) + " steps; per episode " + e.Steps.quantiles(func(v float64) string { return Number(int(v)) }),
+		plural(int(e.Steps.Sum), "step") + "; per episode " + e.Steps.quantiles(func(v float64) string { return Number(int(v)) }),
 		"time per episode " + e.WallSeconds.quantiles(func(v float64) string { return duration(time.Duration(v * float64(time.Second))) }),
 	}
 	if e.Tokens > 0 {
@@ -165,7 +181,11 @@ func (r Report) effortLines() []string {
 	}
 	switch {
 	case e.CostUSD == nil:
-		lines = append(lines, "cost unknown: no price for some of the calls")
+		reason := "no price for some of the calls"
+		if r.Calls.Unpriced == 0 && r.Calls.Uncounted > 0 {
+			reason = "the server sent no token counts for " + plural(r.Calls.Uncounted, "answer")
+		}
+		lines = append(lines, "cost unknown: "+reason)
 	case *e.CostUSD > 0:
 		lines = append(lines, r.costLine(*e.CostUSD))
 	default:
@@ -181,7 +201,11 @@ func (r Report) costLine(cost float64) string {
 	if n := r.Outcome.ResolvedTasks; n > 0 {
 		line += fmt.Sprintf(", %s per resolved task", USD(cost/float64(n)))
 	}
-	return line + fmt.Sprintf("; %s in this run", USD(r.Effort.SpentNowUSD))
+	limit := ""
+	if r.Calls.AtRiskUSD > 0 { // it is part of SpentNowUSD
+		limit = "at most "
+	}
+	return line + fmt.Sprintf("; %s%s by this command", limit, USD(r.Effort.SpentNowUSD))
 }
 
 // callLines returns the model calls of the whole run, including unfinished episodes and

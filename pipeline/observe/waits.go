@@ -26,6 +26,8 @@ func (r Running) Text() string {
 		return "waits for model"
 	case InCallRetry:
 		return "waits to retry call"
+	case InRecord:
+		return "recording"
 	case InTool:
 		return "running " + r.Detail
 	case InTests:
@@ -70,6 +72,12 @@ func doingCounts(a Activity) string {
 // for a retry. callTimeout is the time limit of a model call; 0: unknown.
 func (a Activity) Waits(callTimeout time.Duration, now time.Time) []string {
 	var out []string
+	if a.Failure != "" {
+		out = append(out, "the run stops: "+a.Failure)
+	}
+	if a.Idle {
+		out = append(out, "no worker executes this run: start one with tracesmith worker --nats URL")
+	}
 	if line := a.modelWait(callTimeout, now); line != "" {
 		out = append(out, line)
 	}
@@ -112,7 +120,7 @@ func (a Activity) modelWait(callTimeout time.Duration, now time.Time) string {
 	if n == 0 {
 		return ""
 	}
-	line := fmt.Sprintf("%s for the model server since %s", waits(n, "worker"), age(now.Sub(since)))
+	line := fmt.Sprintf("%s for the model server, %s so far", waits(n, "worker"), age(now.Sub(since)))
 	if callTimeout > 0 {
 		line += fmt.Sprintf(" (llm.timeout: %s)", duration(callTimeout))
 	}

@@ -66,8 +66,8 @@ func warn(check, remedy, format string, a ...any) Result {
 	return Result{Check: check, Status: Warning, Message: fmt.Sprintf(format, a...), Remedy: remedy}
 }
 
-// millis formats a duration without digits below a millisecond.
-func millis(d time.Duration) string { return d.Round(time.Millisecond).String() }
+// millis formats a duration in milliseconds.
+func millis(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
 
 // list joins words with commas and a final "and".
 func list(words []string) string {

@@ -36,7 +36,7 @@ type Stats struct {
 	CostUSD      *float64       `json:"cost_usd"`     // nil if no episode reported a cost
 	Outcomes     map[string]int `json:"outcomes"`
 	ExitReasons  map[string]int `json:"exit_reasons"`
-	Verdicts     map[string]int `json:"verdicts"` // by verify_method
+	Verdicts     map[string]int `json:"verdicts"` // by verify_method; of imports: by what they claim
 	Splits       map[string]int `json:"splits"`
 	Models       map[string]int `json:"models"`
 	Agents       map[string]int `json:"agents"`

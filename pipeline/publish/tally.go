@@ -38,6 +38,15 @@ func NewTally() *Tally {
 	}
 }
 
+// verifiedBy names what decided the verdict. For an import it is what the file claims, such as "openhands.resolved
+// says true".
+func verifiedBy(e schemas.EpisodeRow) string {
+	if claim, _, ok := strings.Cut(schemas.Value(e.VerifyReason), "; nothing was verified here"); ok {
+		return claim
+	}
+	return orUnknown(e.VerifyMethod)
+}
+
 // Add counts one episode with its steps.
 func (t *Tally) Add(e schemas.EpisodeRow, steps []schemas.StepRow) {
 	s := &t.stats
@@ -52,7 +61,7 @@ func (t *Tally) Add(e schemas.EpisodeRow, steps []schemas.StepRow) {
 	s.CostUSD = addCost(s.CostUSD, e.CostUSD)
 	s.Outcomes[orUnknown(e.Outcome)]++
 	s.ExitReasons[orUnknown(&e.ExitReason)]++
-	s.Verdicts[orUnknown(e.VerifyMethod)]++
+	s.Verdicts[verifiedBy(e)]++
 	s.Splits[e.Split]++
 	s.Models[orUnknown(&e.Model)]++
 	s.Agents[orUnknown(&e.AgentName)]++

@@ -250,10 +250,10 @@ func (n statusContent) status() observe.Status {
 	s := observe.Status{
 		RunID: n.RunID, Phase: n.Phase, PID: n.PID, Host: n.Host, RunDir: n.Dir, SilentSeconds: max(0, at.Sub(n.At).Seconds()),
 		Selected: n.Selected, Reused: n.Reused, Ran: n.Done + n.Failed, Running: len(n.Activity.Running), Done: n.Reused + n.Done, Failed: n.Failed + n.Earlier,
-		Outcomes: n.Outcomes, CostUSD: &n.CostUSD, Workers: []observe.WorkerStatus{}, Episodes: []observe.RunningStatus{}, Retrying: []observe.Retrying{},
+		Outcomes: n.Outcomes, CostUSD: &n.CostUSD, Workers: []observe.WorkerStatus{},
 		CallTimeoutSeconds: n.CallTimeout,
 	}
-	s.SetActivity(n.Activity, "", at)
+	s.SetActivity(n.Activity, at)
 	if s.Live() {
 		w := observe.WorkerStatus{Name: observe.LocalWorker, Host: n.Host, State: n.Phase, Slots: n.Slots, Running: []string{}, SilentSeconds: s.SilentSeconds}
 		for _, r := range n.Activity.Running {

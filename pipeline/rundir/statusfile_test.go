@@ -107,7 +107,7 @@ func TestStatusFileIsRenewed(t *testing.T) {
 		if two.At.Sub(one.At) != time.Minute || two.Phase != "working" || two.CostUSD != 0.25 || len(two.Activity.Running) != 1 || two.Activity.Running[0].Turn != 7 {
 			t.Errorf("%+v, then %+v", one, two)
 		}
-		jobs.Stop(false)
+		jobs.Stop(false, "")
 		if s := read(); s.Phase != "draining" {
 			t.Errorf("%+v", s)
 		}

@@ -93,7 +93,10 @@ const defaultGroup = "group_id"
 
 // check validates and compiles the recipe. where is its name in error messages.
 func (r *Recipe) check(where string) error {
-	if r.Name == "" || strings.ContainsAny(r.Name, "/\\ \x00") || strings.HasPrefix(r.Name, ".") {
+	if r.Name == "" {
+		return fmt.Errorf("selection %s: the name is missing: a recipe has name and predicates, as docs/filter.md describes", where)
+	}
+	if strings.ContainsAny(r.Name, "/\\ \x00") || strings.HasPrefix(r.Name, ".") {
 		return fmt.Errorf("selection %s: name %q: use a name that is valid as a file name", where, r.Name)
 	}
 	r.Group = cmp.Or(r.Group, defaultGroup)

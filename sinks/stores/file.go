@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -42,7 +43,7 @@ func newFile(root string) (*fileStore, error) {
 		return nil, fmt.Errorf("opening directory %s: %w", root, err)
 	}
 	if st, err := os.Stat(abs); err == nil && !st.IsDir() {
-		return nil, fmt.Errorf("opening directory %s: it is a file: name a directory", root)
+		return nil, fmt.Errorf("%s: %w: name a directory", root, syscall.ENOTDIR)
 	}
 	return &fileStore{root: abs}, nil
 }

@@ -231,7 +231,7 @@ func TestBadURIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for uri, want := range map[string]string{
-		file:                    "it is a file",
+		file:                    "not a directory: name a directory",
 		"ftp://x/y":             `unknown store "ftp": choose one of file, s3`,
 		"s3://":                 "the path or bucket is missing",
 		"":                      "the path or bucket is missing",

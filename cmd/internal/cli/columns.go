@@ -60,7 +60,7 @@ var shortColumns = []listColumn{
 var defaultColumns = []string{"episode", "task", "outcome", "reason", "turns", "tokens", "cost", "model", "agent", "claim"}
 
 // unknownText stands for null.
-const unknownText = "-"
+const unknownText = observe.Unknown
 
 // fillers are texts of required columns that say nothing: of an agent without a model, and of imports.
 var fillers = []string{"", "none", "unknown"}

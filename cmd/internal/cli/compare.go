@@ -3,14 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
 type compareFlags struct {
@@ -55,87 +54,8 @@ all. These intervals come from a bootstrap that draws tasks.`,
 	return c
 }
 
-// side holds the episodes of A or B.
-type side struct {
-	place string
-	all   metrics.Group
-	kinds map[string]string                      // value of --by, by task
-	by    map[string]map[string]metrics.Attempts // by value of --by and by task
-}
-
-func (s *side) add(e *schemas.EpisodeRow, by grouping) {
-	s.all.Add(e)
-	task, value := metrics.TaskOf(e), by.value(e)
-	s.kinds[task] = value
-	if s.by[value] == nil {
-		s.by[value] = map[string]metrics.Attempts{}
-	}
-	s.by[value][task] = s.by[value][task].With(e)
-}
-
-// comparedRates are the rates of A and B over the same kind of tasks.
-type comparedRates struct {
-	Tasks int          `json:"tasks"`
-	A     metrics.Rate `json:"a"`
-	B     metrics.Rate `json:"b"`
-	metrics.Difference
-}
-
-func newComparedRates(a, b map[string]metrics.Attempts) comparedRates {
-	tasks := len(a)
-	for task := range b {
-		if _, inA := a[task]; !inA {
-			tasks++
-		}
-	}
-	return comparedRates{tasks, metrics.RateOf(a), metrics.RateOf(b), metrics.DifferenceOf(a, b)}
-}
-
-// comparedKind are the rates for a value of --by.
-type comparedKind struct {
-	Value string `json:"value"`
-	comparedRates
-}
-
-// comparedTask is a task of A and B.
-type comparedTask struct {
-	Task string           `json:"task"`
-	Kind string           `json:"by"` // value of --by
-	A    metrics.Attempts `json:"a"`
-	B    metrics.Attempts `json:"b"`
-}
-
-// flips counts the tasks of A and B by who resolved them with at least one attempt.
-type flips struct {
-	Both       int     `json:"both"`
-	OnlyA      int     `json:"only_a"`
-	OnlyB      int     `json:"only_b"`
-	Neither    int     `json:"neither"`
-	Unverified int     `json:"unverified"` // without a verdict in A or in B
-	P          float64 `json:"p"`          // of the sign test for OnlyA and OnlyB
-}
-
-// comparison is the output of compare --json.
-type comparison struct {
-	Schema  string               `json:"schema"`
-	A       comparedPlace        `json:"a"`
-	B       comparedPlace        `json:"b"`
-	All     comparedRates        `json:"all_tasks"`
-	Shared  comparedRates        `json:"tasks_verified_in_both"`
-	Flips   flips                `json:"flips"` // of the tasks in both
-	Tasks   []*comparedTask      `json:"tasks"` // those in both
-	By      string               `json:"by"`    // columns of Kinds
-	Kinds   []*comparedKind      `json:"kinds"`
-	Columns []metrics.Separation `json:"columns,omitempty"` // with --columns
-}
-
-type comparedPlace struct {
-	Place string `json:"place"`
-	metrics.GroupSummary
-}
-
-func (f *compareFlags) run(c *cobra.Command, s *State, places []string, by grouping) error {
-	var sides [2]*side
+func (f *compareFlags) run(c *cobra.Command, s *State, places []string, by arrowrec.Grouping) error {
+	var sides [2]*metrics.Side
 	var separator metrics.Separator
 	var damage error
 	for i, place := range places {
@@ -154,7 +74,7 @@ func (f *compareFlags) run(c *cobra.Command, s *State, places []string, by group
 		}
 		damage = cmp.Or(damage, reportDamage(s, data, "the comparison is incomplete"))
 	}
-	result := compareSides(sides[0], sides[1], by)
+	result := metrics.Compare(sides[0], sides[1], by.Name())
 	if f.columns {
 		result.Columns = separator.Separations()
 	}
@@ -170,62 +90,14 @@ func (f *compareFlags) run(c *cobra.Command, s *State, places []string, by group
 }
 
 // read reads the episodes of a place and passes each to use.
-func (f *compareFlags) read(ctx context.Context, data *wire.Data, by grouping, use func(*schemas.EpisodeRow)) (*side, error) {
-	out := &side{place: data.Place, kinds: map[string]string{}, by: map[string]map[string]metrics.Attempts{}}
+func (f *compareFlags) read(ctx context.Context, data *wire.Data, by arrowrec.Grouping, use func(*schemas.EpisodeRow)) (*metrics.Side, error) {
+	out := metrics.NewSide(data.Place)
 	for e, err := range data.Episodes(ctx, false) {
 		if err != nil {
 			return nil, err
 		}
-		out.add(&e.Row, by)
+		out.Add(&e.Row, by.Value(&e.Row))
 		use(&e.Row)
 	}
 	return out, nil
-}
-
-func compareSides(a, b *side, by grouping) comparison {
-	c := comparison{
-		Schema: "tracesmith.compare/2", By: by.name(), Tasks: []*comparedTask{}, Kinds: []*comparedKind{},
-		A: comparedPlace{a.place, a.all.Summary()}, B: comparedPlace{b.place, b.all.Summary()}, All: newComparedRates(a.all.Tasks, b.all.Tasks),
-	}
-	sharedA, sharedB := map[string]metrics.Attempts{}, map[string]metrics.Attempts{}
-	for task, attempts := range a.all.Tasks {
-		other, inB := b.all.Tasks[task]
-		if !inB {
-			continue
-		}
-		if attempts.Verified > 0 && other.Verified > 0 {
-			sharedA[task], sharedB[task] = attempts, other
-		}
-		c.Tasks = append(c.Tasks, &comparedTask{task, a.kinds[task], attempts, other})
-		c.Flips.add(attempts, other)
-	}
-	slices.SortFunc(c.Tasks, func(x, y *comparedTask) int { return strings.Compare(x.Task, y.Task) })
-	c.Flips.P = metrics.SignTest(c.Flips.OnlyA, c.Flips.OnlyB)
-	c.Shared = newComparedRates(sharedA, sharedB)
-	values := map[string]bool{}
-	for _, s := range []*side{a, b} {
-		for value := range s.by {
-			if !values[value] {
-				c.Kinds = append(c.Kinds, &comparedKind{value, newComparedRates(a.by[value], b.by[value])})
-			}
-			values[value] = true
-		}
-	}
-	slices.SortFunc(c.Kinds, func(x, y *comparedKind) int { return strings.Compare(x.Value, y.Value) })
-	return c
-}
-
-func (f *flips) add(a, b metrics.Attempts) {
-	switch {
-	case a.Verified == 0 || b.Verified == 0:
-		f.Unverified++
-	case a.Resolved > 0 && b.Resolved > 0:
-		f.Both++
-	case a.Resolved > 0:
-		f.OnlyA++
-	case b.Resolved > 0:
-		f.OnlyB++
-	default:
-		f.Neither++
-	}
 }

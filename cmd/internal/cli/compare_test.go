@@ -8,18 +8,19 @@ import (
 
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
 // sideOf returns a side with attempts at tasks: "+" is resolved, "-" is not, "?" has no verdict.
-func sideOf(place string, by grouping, cost *float64, tasks map[string]string) *side {
-	s := &side{place: place, kinds: map[string]string{}, by: map[string]map[string]metrics.Attempts{}}
+func sideOf(place string, by arrowrec.Grouping, cost *float64, tasks map[string]string) *metrics.Side {
+	s := metrics.NewSide(place)
 	for task, attempts := range tasks {
 		for _, verdict := range attempts {
 			e := schemas.EpisodeRow{TaskSource: "src", InstanceID: task, BugKind: new("kind " + task[:1]), CostUSD: cost}
 			if verdict != '?' {
 				e.Resolved = new(verdict == '+')
 			}
-			s.add(&e, by)
+			s.Add(&e, by.Value(&e))
 		}
 	}
 	return s
@@ -32,8 +33,8 @@ func TestCompareCountsFlips(t *testing.T) {
 	}
 	a := sideOf("runs/a", by, new(0.25), map[string]string{"a1": "+-", "a2": "--", "a3": "++", "b1": "--", "b2": "+", "b3": "?", "c1": "+"})
 	b := sideOf("runs/b", by, nil, map[string]string{"a1": "--", "a2": "-+", "a3": "+-", "b1": "--", "b2": "?", "b3": "+", "d1": "+"})
-	c := compareSides(a, b, by)
-	if c.Flips != (flips{Both: 1, OnlyA: 1, OnlyB: 1, Neither: 1, Unverified: 2, P: 1}) {
+	c := metrics.Compare(a, b, by.Name())
+	if c.Flips != (metrics.Flips{Both: 1, OnlyA: 1, OnlyB: 1, Neither: 1, Unverified: 2, P: 1}) {
 		t.Errorf("flips %+v", c.Flips)
 	}
 	if c.Shared.Tasks != 4 || len(c.Tasks) != 6 || c.All.Tasks != 8 || c.All.A.Attempts != (metrics.Attempts{Resolved: 5, Verified: 10}) || c.Shared.A.Resolved != 3 || c.Shared.B.Resolved != 2 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
@@ -15,8 +16,8 @@ import (
 // maxListed limits the tasks of each kind of flip, and the columns, that compare prints without --all.
 const maxListed = 20
 
-func printComparison(w *screen, c comparison, all bool) {
-	for i, p := range []comparedPlace{c.A, c.B} {
+func printComparison(w *screen, c metrics.Comparison, all bool) {
+	for i, p := range []metrics.ComparedPlace{c.A, c.B} {
 		gold := ""
 		if p.ResolvedGold > 0 {
 			gold = fmt.Sprintf(", %d resolved with gold", p.ResolvedGold)
@@ -35,11 +36,11 @@ func printComparison(w *screen, c comparison, all bool) {
 	}
 	if len(c.Kinds) > 0 && c.By != "" {
 		rows := [][]cell{}
-		slices.SortStableFunc(c.Kinds, func(x, y *comparedKind) int { return y.Tasks - x.Tasks })
+		slices.SortStableFunc(c.Kinds, func(x, y *metrics.ComparedKind) int { return y.Tasks - x.Tasks })
 		for _, k := range c.Kinds {
 			rows = append(rows, []cell{
-				{text: w.safe(k.Value)}, number("%d", k.Tasks), outOf(k.A.Attempts), {text: percent(k.A.Rate), number: true},
-				outOf(k.B.Attempts), {text: percent(k.B.Rate), number: true}, {text: points(k.Difference.Difference), number: true}, {text: pointRange(k.Difference), number: true},
+				{text: w.safe(k.Value)}, number("%d", k.Tasks), outOf(k.A.Attempts), {text: observe.Percent(k.A.Rate), number: true},
+				outOf(k.B.Attempts), {text: observe.Percent(k.B.Rate), number: true}, {text: observe.Points(k.Difference.Difference), number: true}, {text: observe.PointRange(k.Difference.Low, k.Difference.High), number: true},
 			})
 		}
 		fmt.Fprintln(w)
@@ -48,16 +49,16 @@ func printComparison(w *screen, c comparison, all bool) {
 }
 
 // printTotalRates prints rates and costs over all tasks, and rates over those in both if these differ.
-func printTotalRates(w *screen, c comparison) {
+func printTotalRates(w *screen, c metrics.Comparison) {
 	var rows [][]cell
 	add := func(name string, cells ...cell) {
 		rows = append(rows, append([]cell{{text: name}}, cells...))
 	}
 	text := func(s string) cell { return cell{text: s, number: true} }
-	addRates := func(name string, r comparedRates) {
+	addRates := func(name string, r metrics.ComparedRates) {
 		add("resolved"+name, outOf(r.A.Attempts), outOf(r.B.Attempts), text(""))
-		add("  rate", text(percent(r.A.Rate)), text(percent(r.B.Rate)), text(points(r.Difference.Difference)))
-		add("  95 % interval", text(percents(r.A.Low, r.A.High)), text(percents(r.B.Low, r.B.High)), text(pointRange(r.Difference)))
+		add("  rate", text(observe.Percent(r.A.Rate)), text(observe.Percent(r.B.Rate)), text(observe.Points(r.Difference.Difference)))
+		add("  95 % interval", text(observe.PercentRange(r.A.Low, r.A.High)), text(observe.PercentRange(r.B.Low, r.B.High)), text(observe.PointRange(r.Difference.Low, r.Difference.High)))
 	}
 	addRates("", c.All)
 	if c.Shared.Tasks > 0 && c.Shared.Tasks < c.All.Tasks {
@@ -77,26 +78,24 @@ func printTotalRates(w *screen, c comparison) {
 	w.table([]string{"", "A", "B", "B - A"}, rows)
 }
 
-func printFlips(w *screen, c comparison, all bool) {
+func printFlips(w *screen, c metrics.Comparison, all bool) {
 	fmt.Fprintf(w, "\ntasks in both: %d resolved by both, %d only by A, %d only by B, %d by neither", c.Flips.Both, c.Flips.OnlyA, c.Flips.OnlyB, c.Flips.Neither)
 	if c.Flips.Unverified > 0 {
 		fmt.Fprintf(w, ",\n%d without a verdict", c.Flips.Unverified)
 	}
 	fmt.Fprintln(w)
 	if n := c.Flips.OnlyA + c.Flips.OnlyB; n > 0 {
-		fmt.Fprintf(w, "sign test of %d against %d: p = %s\n", c.Flips.OnlyA, c.Flips.OnlyB, probability(c.Flips.P))
+		fmt.Fprintf(w, "sign test of %d against %d: p = %s\n", c.Flips.OnlyA, c.Flips.OnlyB, observe.Probability(c.Flips.P))
 	}
-	onlyA := func(t *comparedTask) bool { return t.B.Verified > 0 && t.A.Resolved > 0 && t.B.Resolved == 0 }
-	onlyB := func(t *comparedTask) bool { return t.A.Verified > 0 && t.B.Resolved > 0 && t.A.Resolved == 0 }
-	printTasks(w, "resolved only by A", c, all, onlyA)
-	printTasks(w, "resolved only by B", c, all, onlyB)
+	printTasks(w, "resolved only by A", c, all, (*metrics.ComparedTask).OnlyA)
+	printTasks(w, "resolved only by B", c, all, (*metrics.ComparedTask).OnlyB)
 	if all {
-		printTasks(w, "other tasks in both", c, all, func(t *comparedTask) bool { return !onlyA(t) && !onlyB(t) })
+		printTasks(w, "other tasks in both", c, all, func(t *metrics.ComparedTask) bool { return !t.OnlyA() && !t.OnlyB() })
 	}
 }
 
 // printTasks prints the tasks that show accepts.
-func printTasks(w *screen, title string, c comparison, all bool, show func(*comparedTask) bool) {
+func printTasks(w *screen, title string, c metrics.Comparison, all bool, show func(*metrics.ComparedTask) bool) {
 	var rows [][]cell
 	for _, t := range c.Tasks {
 		if show(t) {
@@ -118,33 +117,11 @@ func printTasks(w *screen, title string, c comparison, all bool, show func(*comp
 	}
 }
 
-// points formats a difference of rates in percentage points.
-func points(v *float64) string {
-	if v == nil {
-		return unknownText
-	}
-	return fmt.Sprintf("%+.1f", 100**v)
-}
-
-func pointRange(d metrics.Difference) string {
-	if d.Low == nil {
-		return unknownText
-	}
-	return fmt.Sprintf("%+.1f to %+.1f", 100**d.Low, 100**d.High)
-}
-
 func whole(v *float64) string {
 	if v == nil {
 		return unknownText
 	}
 	return fmt.Sprintf("%.0f", *v)
-}
-
-func probability(p float64) string {
-	if p < 0.0001 {
-		return "less than 0.0001"
-	}
-	return fmt.Sprintf("%.2g", p)
 }
 
 // numbersOf returns the columns of an episode that are numbers or truth values.

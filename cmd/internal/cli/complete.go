@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/cmd/internal/settings"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
@@ -58,14 +59,52 @@ func (f *ConfigFlags) models() completer {
 	}
 }
 
+// completeTasks completes the names of the tasks that the flags select.
+func (f *taskFlags) completeTasks(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	tasks, _ := f.tasks(c, &State{})
+	var names []string
+	for _, t := range tasks {
+		names = append(names, t.InstanceID+"\t"+summaryLine(t.Instructions))
+	}
+	return OneOf(names...)(c, args, prefix)
+}
+
+// completeEpisode completes a place, which is a directory, and then the name of an episode there.
+func (f *dataFlags) completeEpisode(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	data, err := f.open(c, &State{}, args[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer func() { _ = data.Close() }()
+	data.SkipDamaged()
+	var names []string
+	for e, err := range data.Episodes(c.Context(), false) {
+		if err != nil {
+			break
+		}
+		names = append(names, taskText(&e.Row))
+	}
+	slices.Sort(names)
+	return OneOf(names...)(c, args, prefix)
+}
+
 // override completes section.key=value: first the key, then values that are known names.
 func (f *ConfigFlags) override() completer {
 	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		key, value, hasValue := strings.Cut(prefix, "=")
 		if !hasValue {
 			var keys []string
+			meanings := map[string]string{}
+			for _, section := range settings.Sections(configs.Default()) {
+				for _, x := range section.Settings {
+					meanings[x.Key] = strings.ReplaceAll(x.Meaning, "`", "")
+				}
+			}
 			for _, k := range configs.Keys() {
-				keys = append(keys, k+"=")
+				keys = append(keys, k+"=\t"+meanings[k])
 			}
 			return withPrefix(prefix, keys), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		}

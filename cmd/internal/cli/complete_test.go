@@ -21,6 +21,8 @@ func TestShellsCompleteNames(t *testing.T) {
 		{"run -c " + file + " -p agent.with.solver_model=sm", "agent.with.solver_model=smith"},
 		{"run -c " + file + ".none -p llm.model=s", ""},
 		{"run --sandbox bub", "bubblewrap"},
+		{"tasks show sto", "stockroom"},
+		{"tasks verify --source builtin way", "waymark"},
 		{"run -c quick", "quickstart"},
 		{"export sft-tr", "sft-trl"},
 		{"export sft-trl x --mask sp", "split-rows"},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"syscall"
 
@@ -76,6 +77,9 @@ type envLoop struct {
 	calls      int  // tool calls so far
 }
 
+// since returns the milliseconds since start, without what floats add after the microseconds.
+func (l *envLoop) since(start float64) float64 { return math.Round((l.now()-start)*1000) / 1000 }
+
 // serve answers the operations of in, one line each, until close, the end of in or the end
 // of ctx. It returns nil, nil and the cause of ctx, respectively.
 func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -112,7 +116,7 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		if err == nil {
 			a = l.handle(ctx, o)
 		}
-		a.DurationMS, a.ID = l.now()-start, o.ID
+		a.DurationMS, a.ID = l.since(start), o.ID
 		if err := enc.Encode(a); err != nil {
 			return answerError(err)
 		}

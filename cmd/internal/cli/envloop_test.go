@@ -72,7 +72,7 @@ func (*tinyEnv) Close(context.Context) error { return nil }
 func newLoop(e env.Env) *envLoop {
 	clock := 0.0
 	return &envLoop{
-		env: e, now: func() float64 { clock++; return clock },
+		env: e, now: func() float64 { clock += 0.1; return clock },
 		grade: func(_ context.Context, patch []byte, sha string) (schemas.Verdict, error) {
 			ok := string(patch) == "diff\n" && sha == "tree"
 			return schemas.Verdict{Resolved: &ok, Status: schemas.VerifiedPass}, nil
@@ -118,7 +118,7 @@ func TestEnvLoop(t *testing.T) {
 		t.Fatalf("%d answers", len(got))
 	}
 	for i, a := range got {
-		if !a.OK || a.Observation != want[i] || a.DurationMS != 1 || len(a.Breakpoints) != 2 || a.Frame == nil {
+		if !a.OK || a.Observation != want[i] || a.DurationMS != 0.1 || len(a.Breakpoints) != 2 || a.Frame == nil {
 			t.Errorf("answer %d: %+v", i, a)
 		}
 		if (a.Resolved != nil) != (i == 4) || (len(a.Tools) > 0) != (i == 0 || i == 5) || (a.Patch != nil) != (i == 4) {

@@ -188,7 +188,7 @@ func (s *mcpSession) do(ctx context.Context, open func(context.Context) (*envLoo
 		}
 	}
 	a := s.loop.do(ctx, o)
-	a.DurationMS = s.loop.now() - start
+	a.DurationMS = s.loop.since(start)
 	return a, ctx.Err()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 
@@ -86,15 +87,15 @@ func CodeOf(err error) int {
 		return ExitStorage
 	case errors.Is(err, context.Canceled):
 		return ExitInt
-	case unwritable(err):
+	case full(err), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOTDIR):
 		return ExitUsage
 	}
 	return ExitFailure
 }
 
-// unwritable reports whether err comes from a full disk, an exceeded quota or a read-only
+// full reports whether err comes from a full disk, an exceeded quota or a read-only
 // file system.
-func unwritable(err error) bool {
+func full(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
@@ -107,11 +108,14 @@ func Describe(err error) string {
 		fmt.Fprintf(&b, "            %s\n", l)
 	}
 	var withHint interface{ Hint() string }
+	pathErr, _ := errors.AsType[*fs.PathError](err)
 	switch {
 	case errors.As(err, &withHint) && withHint.Hint() != "":
 		fmt.Fprintf(&b, "       try: %s\n", withHint.Hint())
-	case unwritable(err):
+	case full(err):
 		b.WriteString("       try: free some space or name another place, and repeat the command\n")
+	case pathErr != nil && errors.Is(pathErr, fs.ErrPermission):
+		b.WriteString("       try: name a place that you can read and write, or change its permissions\n")
 	}
 	return b.String()
 }

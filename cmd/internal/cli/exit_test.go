@@ -9,6 +9,18 @@ import (
 	"testing"
 )
 
+// A place that this user may not write is a usage error in every command.
+func TestMissingPermissionIsAUsageErrorWithARemedy(t *testing.T) {
+	for err, want := range map[error]string{
+		fmt.Errorf("making it: %w", &fs.PathError{Op: "mkdir", Path: "out/x", Err: syscall.EACCES}): "try: name a place that you can read and write",
+		fmt.Errorf("out/x: %w: name a directory", syscall.ENOTDIR):                                  "out/x: not a directory: name a directory",
+	} {
+		if got, text := CodeOf(err), Describe(err); got != ExitUsage || !strings.Contains(text, "out/x") || !strings.Contains(text, want) {
+			t.Errorf("exit code %d, %s", got, text)
+		}
+	}
+}
+
 // A full disk is a usage error in every command.
 func TestFullDiskIsAUsageErrorWithARemedy(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
+	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -198,8 +199,19 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if err := rep.write(f.out + lintSuffix); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Stdout, "%s: %s from %d of %s (selection %s, %s)\n",
-		f.out, count(rep.Rows, "row"), rep.Exported, count(rep.Read, "episode"), rep.Selection, f.splitsText())
+	f.printResult(s, rep)
+	printWarnings(s, data)
+	return nil
+}
+
+// printResult says what was written and what was not.
+func (f *exportFlags) printResult(s *State, rep lint) {
+	format := ""
+	if rep.Container != sinks.Dir && containerOf(f.out) == "" { // the name does not say it
+		format = " (" + rep.Container + ")"
+	}
+	fmt.Fprintf(s.Stdout, "%s%s: %s from %d of %s (selection %s, %s)\n",
+		f.out, format, count(rep.Rows, "row"), rep.Exported, count(rep.Read, "episode"), rep.Selection, f.splitsText())
 	fmt.Fprintf(s.Stdout, "  tokens: %d trained, %d masked, %d context (%s, without a chat template)\n",
 		rep.Tokens.Trained, rep.Tokens.Masked, rep.Tokens.Context, rep.Tokens.Tokenizer)
 	if note := rep.overLimit(); note != "" {
@@ -208,12 +220,13 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if note := rep.otherSplits(); note != "" {
 		fmt.Fprintf(s.Stderr, "left out %s: name them with --split to write them\n", note)
 	}
-	printWarnings(s, data)
 	for _, line := range rep.counts() {
 		name, n, _ := strings.Cut(line, " ")
 		fmt.Fprintf(s.Stdout, "  %-24s %s\n", name, n)
 	}
-	return nil
+	if rep.Dropped["turns_cut_gold"] > 0 {
+		fmt.Fprintln(s.Stdout, "  rows end before the edit that comes from a gold patch; --allow-gold keeps it")
+	}
 }
 
 // selected applies the selection to all episodes. It returns the ids of the selected episodes
@@ -250,7 +263,11 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 	}
 	rep.Selected = len(keep)
 	if len(keep) == 0 {
-		return nil, rep, &Error{Code: ExitUsage, Try: shell("tracesmith", "stats", data.Place), Err: fmt.Errorf("selection %s keeps none of %d episodes", rep.Selection, rep.Read)}
+		try := shell("tracesmith", "stats", data.Place)
+		if !f.all && slices.Contains(selection.Builtin(), f.selection) {
+			try = shell("tracesmith", "filter", data.Place, "--recipe", f.selection, "--reasons")
+		}
+		return nil, rep, &Error{Code: ExitUsage, Try: try, Err: fmt.Errorf("selection %s keeps none of %d episodes", rep.Selection, rep.Read)}
 	}
 	return keep, rep, nil
 }

@@ -41,7 +41,7 @@ func createOutput(path, container string, force bool) (*output, error) {
 	}
 	var err error
 	if o.stage, err = os.MkdirTemp(filepath.Dir(path), ".tracesmith-export-"); err != nil {
-		return nil, Usage(fmt.Errorf("creating the output: %w", err))
+		return nil, Usage(creating(path, err))
 	}
 	o.temp = filepath.Join(o.stage, "output")
 	if container == sinks.Dir {

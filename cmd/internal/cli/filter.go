@@ -43,9 +43,7 @@ func newFilter(s *State) *cobra.Command {
 			"  tracesmith export sft-trl runs/a --selection picked.jsonl -o train.jsonl.gz",
 		Args: RangeArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if f.out == "" && !f.dryRun {
-				return Usage(errors.New("say where to write the selection with -o FILE, or look first with --dry-run"))
-			}
+			f.dryRun = f.dryRun || f.out == ""
 			recipe, err := f.load()
 			if err != nil {
 				return Usage(err)
@@ -65,7 +63,7 @@ func newFilter(s *State) *cobra.Command {
 	fl := c.Flags()
 	fl.StringArrayVarP(&f.exprs, "expr", "e", nil, "predicate, such as 'n_turns <= 20'; may be repeated, all must hold")
 	fl.StringVar(&f.recipe, "recipe", "", "recipe: "+strings.Join(selection.Builtin(), ", ")+", or a file")
-	fl.StringVarP(&f.out, "output", "o", "", "selection file to write")
+	fl.StringVarP(&f.out, "output", "o", "", "selection file to write (default: none, as with --dry-run)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be kept and write nothing")
 	fl.BoolVar(&f.reasons, "reasons", false, "list every episode that is left out, with all reasons")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
@@ -169,10 +167,12 @@ func (f *filterFlags) filter(ctx context.Context, s *State, data *wire.Data, rec
 	printFunnel(s.Stdout, result)
 	if f.reasons {
 		fmt.Fprintln(s.Stdout)
-		printReasons(s.Stdout, result)
+		if err := printReasons(ctx, s.Stdout, data, result); err != nil {
+			return err
+		}
 	}
 	if f.dryRun {
-		fmt.Fprintln(s.Stderr, "nothing was written (--dry-run)")
+		fmt.Fprintln(s.Stderr, "nothing was written: name a selection file with -o, and leave out --dry-run")
 		return reportDamage(s, data, "the counts are incomplete")
 	}
 	printWarnings(s, data)
@@ -187,7 +187,7 @@ func (f *filterFlags) filter(ctx context.Context, s *State, data *wire.Data, rec
 func (f *filterFlags) write(h selection.Header, rows []schemas.SelectionRow) error {
 	tmp, err := os.CreateTemp(filepath.Dir(f.out), "."+filepath.Base(f.out)+"-")
 	if err != nil {
-		return Usage(fmt.Errorf("creating the selection file: %w", err))
+		return Usage(creating(f.out, err))
 	}
 	defer os.Remove(tmp.Name())
 	err = errors.Join(selection.Write(tmp, h, rows), tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
@@ -226,7 +226,7 @@ func printFunnel(w io.Writer, r selection.Result) {
 	if len(r.Info.Reports) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\ncounted over the %d kept episodes, not applied\n", len(r.Kept))
+	fmt.Fprintf(w, "\ncounted over the kept episodes (%d), not applied\n", len(r.Kept))
 	t = tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
 	line("of", "yes", "no", "unknown", "predicate")
 	for _, p := range r.Info.Reports {
@@ -248,13 +248,23 @@ func stepName(p schemas.FunnelStep) string {
 }
 
 // printReasons lists the episodes that are left out, with all reasons.
-func printReasons(w io.Writer, r selection.Result) {
+func printReasons(ctx context.Context, w io.Writer, data *wire.Data, r selection.Result) error {
+	if len(r.Kept) == len(r.Rows) {
+		fmt.Fprintln(w, "no episode is left out")
+		return nil
+	}
+	names := map[string]string{}
+	for e, err := range data.Episodes(ctx, false) {
+		if err != nil {
+			return Usage(err)
+		}
+		names[e.Row.EpisodeID] = taskText(&e.Row)
+	}
+	t := newTable(w, "TASK\tEPISODE\tREASONS")
 	for _, row := range r.Rows {
 		if !row.Kept {
-			fmt.Fprintf(w, "%s  %s\n", row.EpisodeID, strings.Join(row.Reasons, ", "))
+			fmt.Fprintf(t, "%s\t%s\t%s\n", names[row.EpisodeID], row.EpisodeID, strings.Join(row.Reasons, ", "))
 		}
 	}
-	if !slices.ContainsFunc(r.Rows, func(row schemas.SelectionRow) bool { return !row.Kept }) {
-		fmt.Fprintln(w, "no episode is left out")
-	}
+	return t.Flush()
 }

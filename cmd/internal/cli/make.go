@@ -160,7 +160,7 @@ func printSetups(s *State, setups []wire.SetupRecord, tasks, workers int) {
 	if usable == 0 {
 		return
 	}
-	fmt.Fprintf(s.Stderr, "%d of %d repositories have a setup.", usable, len(setups))
+	fmt.Fprintf(s.Stderr, "Repositories with a setup: %d of %d.", usable, len(setups))
 	if tasks > 0 {
 		yield := strconv.Itoa(tasks)
 		if maxTasks < tasks {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,8 +97,7 @@ func (f *modelFlags) listConfigured(s *State, cfg configs.Config) error {
 		return PrintJSON(s, map[string]any{"schema": "tracesmith.models/1", "models": rows})
 	}
 	if len(rows) == 0 {
-		fmt.Fprintln(s.Stderr, "no model is configured: give a configuration with -c, or a server with --base-url")
-		return nil
+		return Usage(errors.New("no model is configured: give a configuration with -c, or a server with --base-url"))
 	}
 	w := newTable(s.Stdout, "NAME\tPROVIDER\tMODEL\tBASE URL\tPRICED")
 	for _, r := range rows {

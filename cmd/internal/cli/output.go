@@ -2,8 +2,11 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 )
@@ -27,12 +30,25 @@ func newTable(w io.Writer, titles string) *tabwriter.Writer {
 	return t
 }
 
-// count formats a number with its noun, such as "1 file" or "2 files".
+// count formats a number with its noun, such as "1 file", "2 files" or "2 repositories".
 func count(n int, noun string) string {
-	if n != 1 {
+	stem, isY := strings.CutSuffix(noun, "y")
+	switch {
+	case n == 1:
+	case isY:
+		noun = stem + "ies"
+	default:
 		noun += "s"
 	}
 	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// creating returns the error of a file or directory that cannot be created at path.
+func creating(path string, err error) error {
+	if dir := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("creating %s: there is no directory %s: make it, or choose another -o", path, dir)
+	}
+	return fmt.Errorf("creating %s: %w", path, err)
 }
 
 func yesNo(b bool) string {

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
@@ -115,14 +118,17 @@ func Tracesmith(s *State) *cobra.Command {
 		Args: knownCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceUsage: true, SilenceErrors: true,
 		SuggestionsMinimumDistance: 2,
-		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	addVersion(root)
 	root.SetIn(s.Stdin)
 	root.SetOut(s.Stdout)
 	root.SetErr(s.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		text, _, _ := strings.Cut(err.Error(), ": strconv.") // drop the details of strconv's error
+		text := err.Error()
+		if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			flag := bad.GetFlag()
+			text = fmt.Sprintf("--%s %s: want %s", flag.Name, bad.GetValue(), cmp.Or(flagTypes[flag.Value.Type()], flag.Value.Type()))
+		}
 		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(text + suggestFlag(c, text))}
 	})
 	root.AddGroup(&cobra.Group{ID: "make", Title: "Make data:"}, &cobra.Group{ID: "read", Title: "Read data:"}, &cobra.Group{ID: "tool", Title: "Tools:"})
@@ -136,6 +142,7 @@ func Tracesmith(s *State) *cobra.Command {
 	add("read", newStatus(s), newShow(s), newView(s), newStats(s), newCompare(s), newVerify(s), newTasks(s))
 	add("tool", newConfig(s), newDoctor(s), newEnv(s), newModels(s), newMock(s), newRecord(s), newGC(s), newVersion(s))
 	add("make", newFilter(s))
+	root.SetCompletionCommandGroupID("tool")
 	root.SetUsageFunc(usage)
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newTopics()...)
@@ -197,7 +204,16 @@ func argCount(min, max int) string {
 type ConfigFlags struct {
 	files     []string
 	overrides []string
-	Sandbox   string // short for sandbox.kind, if set
+	Sandbox   string                 // short for sandbox.kind, if set
+	settings  map[string]*pflag.Flag // further flags that stand for a setting, by its key
+}
+
+// stand makes the flag of c stand for a setting.
+func (f *ConfigFlags) stand(c *cobra.Command, flag, key string) {
+	if f.settings == nil {
+		f.settings = map[string]*pflag.Flag{}
+	}
+	f.settings[key] = c.Flags().Lookup(flag)
 }
 
 // Add defines --config and --set.
@@ -213,13 +229,22 @@ func (f *ConfigFlags) Add(c *cobra.Command) {
 func (f *ConfigFlags) AddSandbox(c *cobra.Command, byDefault string) {
 	c.Flags().StringVar(&f.Sandbox, "sandbox", "", "sandbox kind: "+strings.Join(env.Drivers.Kinds(), ", ")+byDefault)
 	Must(c.RegisterFlagCompletionFunc("sandbox", OneOf(env.Drivers.Kinds()...)))
+	f.stand(c, "sandbox", "sandbox.kind")
 }
 
 // Load reads the configuration that the flags and the environment name.
 func (f *ConfigFlags) Load(s *State) (configs.Config, error) {
 	in := configs.Input{Environ: s.Environ, Overrides: f.overrides}
-	if f.Sandbox != "" {
-		in.Overrides = append(slices.Clone(f.overrides), "sandbox.kind="+f.Sandbox)
+	for _, key := range slices.Sorted(maps.Keys(f.settings)) {
+		flag := f.settings[key]
+		if !flag.Changed {
+			continue
+		}
+		value := flag.Value.String()
+		if flag.Value.Type() == "string" {
+			value = strconv.Quote(value) // it is a string in YAML, too
+		}
+		in.Flags = append(in.Flags, configs.Source{Name: "--" + flag.Name, Data: []byte(key + "=" + value)})
 	}
 	for _, name := range f.files {
 		src, err := configs.ReadSource(name)

@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -19,16 +19,12 @@ import (
 
 type runFlags struct {
 	ConfigFlags
-	dir     string
-	workers int
-	fresh   bool
-	retry   []string
-	maxCost float64
-	dryRun  bool
-	nats    string
-	asJSON  bool
-	failOn  []string
-	gates   []observe.Gate // parsed from failOn
+	fresh  bool
+	retry  []string
+	dryRun bool
+	asJSON bool
+	failOn []string
+	gates  []observe.Gate // parsed from failOn
 }
 
 // NewRun returns the command run.
@@ -41,22 +37,33 @@ func NewRun(s *State) *cobra.Command {
 finished episode in the run directory. To resume a run, name its directory
 again: stored episodes are not repeated.
 
-The first interrupt lets running episodes finish, the second cancels them.`,
+The first interrupt lets running episodes finish, the second cancels them.
+
+"tracesmith config init" writes a file with every setting and its meaning.`,
 		Example: "  tracesmith run -c quickstart\n  tracesmith run -c my.yaml --run-dir runs/a -n 8 -p agent.max_steps=40",
-		Args:    RangeArgs(0, 0),
-		RunE:    func(c *cobra.Command, _ []string) error { return Resumable(c.Context(), f.run(c.Context(), s)) },
+		Args: func(c *cobra.Command, args []string) error {
+			err := RangeArgs(0, 0)(c, args)
+			if err != nil && slices.Contains(configs.Profiles(), args[0]) {
+				return Usage(fmt.Errorf("run takes no arguments, got %d: did you mean -c %s?", len(args), args[0]))
+			}
+			return err
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return Resumable(c.Context(), f.run(c.Context(), s)) },
 	}
 	f.Add(c)
 	fl := c.Flags()
-	fl.StringVar(&f.dir, "run-dir", "", "directory of the run; name it again to resume the run")
-	fl.IntVarP(&f.workers, "workers", "n", 0, "episodes to run at once")
+	fl.String("run-dir", "", "directory of the run; name it again to resume the run")
+	fl.IntP("workers", "n", 0, "episodes to run at once")
 	fl.BoolVar(&f.fresh, "fresh", false, "start over; a used run directory is moved aside, never deleted")
 	fl.StringSliceVar(&f.retry, "retry", nil, "repeat episodes with this outcome: infra")
-	fl.Float64Var(&f.maxCost, "max-cost", 0, "stop before the run costs more than this many USD")
+	fl.Float64("max-cost", 0, "stop before the run costs more than this many USD")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "check the configuration and every part of the run, estimate its cost, and run nothing")
-	fl.StringVar(&f.nats, "nats", "", "coordinate the run on this NATS cluster; its workers (tracesmith worker) run the episodes")
+	fl.String("nats", "", "coordinate the run on this NATS cluster; its workers (tracesmith worker) run the episodes")
 	fl.StringArrayVar(&f.failOn, "fail-on", nil, "exit with 6, and do not publish, if this holds at the end, such as 'resolved_rate<0.2'; metrics: "+strings.Join(observe.GateMetrics(), ", ")+"; may be repeated")
 	f.AddSandbox(c, "")
+	for flag, key := range map[string]string{"run-dir": "run.dir", "workers": "run.workers", "max-cost": "limits.total_cost", "nats": "nats.url"} {
+		f.stand(c, flag, key)
+	}
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON on stdout")
 	return c
 }
@@ -69,15 +76,8 @@ func (f *runFlags) config(s *State) (configs.Config, error) {
 	if err != nil {
 		return cfg, err
 	}
-	cfg.Run.Dir = cmp.Or(f.dir, cfg.Run.Dir)
 	if cfg.Run.Dir == "" {
 		return cfg, Usage(errors.New("the run needs a directory: give --run-dir DIR or set run.dir"))
-	}
-	cfg.Run.Workers = cmp.Or(f.workers, cfg.Run.Workers)
-	cfg.NATS.URL = cmp.Or(f.nats, cfg.NATS.URL)
-	cfg.Limits.TotalCost = cmp.Or(f.maxCost, cfg.Limits.TotalCost)
-	if err := cfg.Validate(); err != nil {
-		return cfg, Usage(err)
 	}
 	for _, r := range f.retry {
 		if r != "infra" {

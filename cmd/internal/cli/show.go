@@ -57,6 +57,7 @@ the others: show prints what it can read, and the exit code is 3.`,
 			return f.showOne(c.Context(), s, data, args[1])
 		},
 	}
+	c.ValidArgsFunction = f.completeEpisode
 	f.dataFlags.Add(c)
 	f.listFlags.Add(c)
 	f.stepFlags.Add(c)
@@ -77,6 +78,9 @@ func (f *showFlags) check(c *cobra.Command, args []string) error {
 		if c.Flags().Changed(name) {
 			return fmt.Errorf("--%s: %s", name, reason)
 		}
+	}
+	if c.Flags().Changed("step") && f.step < 0 {
+		return fmt.Errorf("--step %d: want 0 or more", f.step)
 	}
 	if f.interactive && (f.asJSON || f.bytes || f.step >= 0 || f.last) {
 		return fmt.Errorf("--interactive chooses the steps itself: leave out --step, --last, --json and --wire")

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -130,8 +131,8 @@ func printEpisodeHead(w *screen, e schemas.EpisodeRow) {
 
 func printEpisodeEnd(w *screen, e schemas.EpisodeRow) {
 	if e.F2PTotal != nil && e.F2PPassed != nil && e.P2PPassed != nil && e.P2PTotal != nil {
-		fmt.Fprintf(w, "\n%s\n", w.paint(bold, fmt.Sprintf("── verdict from a fresh sandbox: %s · fixed %d of %d failing tests, kept %d of %d passing ones",
-			e.VerifyStatus, *e.F2PPassed, *e.F2PTotal, *e.P2PPassed, *e.P2PTotal)))
+		fmt.Fprintf(w, "\n%s\n", w.paint(bold, observe.Wrap(fmt.Sprintf("── verdict from a fresh sandbox: %s · fixed %d of %d failing tests, kept %d of %d passing ones",
+			e.VerifyStatus, *e.F2PPassed, *e.F2PTotal, *e.P2PPassed, *e.P2PTotal), w.width)))
 	}
 	if e.VerifyReason != nil {
 		fmt.Fprintf(w, "   %s\n", *e.VerifyReason)
@@ -192,7 +193,7 @@ func (f *stepFlags) printStep(w *screen, s schemas.StepRow) {
 	if schemas.Value(s.IsError) {
 		color = red
 	}
-	fmt.Fprintf(w, "\n%s\n", w.paint(color, w.safe(strings.Join(head, " · "))))
+	fmt.Fprintf(w, "\n%s\n", w.paint(color, observe.Wrap(w.safe(strings.Join(head, " · ")), w.width)))
 	if s.Message != "" {
 		f.indent(w, "", "", s.Message)
 	}

@@ -44,6 +44,9 @@ func similar(wrong string, names []string) string {
 // short flags.
 var unknownFlag = regexp.MustCompile(`^(?:unknown flag: --|unknown shorthand flag: '.' in -)([^=]{2,})`)
 
+// flagTypes says what the values of flags look like, by pflag's name of their type.
+var flagTypes = map[string]string{"int": "a whole number", "float64": "a number", "duration": "a duration, such as 90s or 24h", "bool": "true or false"}
+
 // suggestFlag returns ": did you mean ...?" for a message about an unknown flag of c, or
 // "" if no visible flag is similar.
 func suggestFlag(c *cobra.Command, message string) string {

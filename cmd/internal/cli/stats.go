@@ -19,6 +19,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
 func isRemote(place string) bool { return strings.HasPrefix(place, "s3://") }
@@ -114,15 +115,15 @@ type counted struct {
 }
 
 // count counts the episodes in keep, or all if keep is nil.
-func (f *statsFlags) count(ctx context.Context, data *wire.Data, by grouping, keep map[string]bool) (*counted, error) {
-	groupings := []grouping{by}
+func (f *statsFlags) count(ctx context.Context, data *wire.Data, by arrowrec.Grouping, keep map[string]bool) (*counted, error) {
+	groupings := []arrowrec.Grouping{by}
 	if f.asJSON {
 		usual, err := newGrouping(seekingColumns)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range usual {
-			groupings = append(groupings, grouping{c})
+			groupings = append(groupings, arrowrec.Grouping{c})
 		}
 	}
 	c := &counted{tally: publish.NewTally(), groups: map[string]*verdictGroup{}, seeking: newSeekingStats(groupings...)}
@@ -140,7 +141,7 @@ func (f *statsFlags) count(ctx context.Context, data *wire.Data, by grouping, ke
 		c.tally.Add(*e, t.Steps)
 		c.seeking.add(e)
 		if by != nil {
-			value := by.value(e)
+			value := by.Value(e)
 			if c.groups[value] == nil {
 				c.groups[value] = &verdictGroup{}
 			}
@@ -157,7 +158,7 @@ func (f *statsFlags) count(ctx context.Context, data *wire.Data, by grouping, ke
 	return c, Usage(err)
 }
 
-func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by grouping) error {
+func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arrowrec.Grouping) error {
 	keep, err := selectedIDs(ctx, data, f.selection)
 	if err != nil {
 		return err
@@ -170,7 +171,7 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by grou
 	if damaged := data.Damaged(); stats.Episodes == 0 && len(damaged) > 0 {
 		return Usage(damaged[0].Err)
 	}
-	if err := writePlots(f.plots, c.tally.Plots()); err != nil {
+	if err := writePlots(s, f.plots, c.tally.Plots()); err != nil {
 		return err
 	}
 	if f.asJSON {
@@ -185,11 +186,11 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by grou
 		err = f.print(s, func(w *screen) {
 			printTotals(w, stats, data.DeadLettersPath())
 			if by != nil {
-				printGroups(w, by.name(), c.groups)
+				printGroups(w, by.Name(), c.groups)
 			} else {
 				printDistributions(w, stats)
 			}
-			c.seeking.print(w, by.name())
+			c.seeking.print(w, by.Name())
 		})
 	}
 	if err != nil {
@@ -229,7 +230,7 @@ func selectedIDs(ctx context.Context, data *wire.Data, nameOrFile string) (map[s
 
 // writePlots writes one file per figure, unless dir is "". It returns an error if a file
 // exists.
-func writePlots(dir string, plots []publish.Plot) error {
+func writePlots(s *State, dir string, plots []publish.Plot) error {
 	if dir == "" {
 		return nil
 	}
@@ -252,6 +253,7 @@ func writePlots(dir string, plots []publish.Plot) error {
 			return fmt.Errorf("writing a figure: %w", err)
 		}
 	}
+	fmt.Fprintf(s.Stderr, "wrote %s (SVG) to %s\n", count(len(plots), "figure"), dir)
 	return nil
 }
 
@@ -297,9 +299,6 @@ func printDistributions(w io.Writer, st publish.Stats) {
 		{"source", st.Sources}, {"split", st.Splits}, {"license", st.Licenses}, {"tool", st.Tools}, {"pdb command", st.PDBCommands},
 		{"error", st.Errors}, {"not trained on", st.Masks},
 	} {
-		if table.name == "verified by" && st.Unverified == st.Episodes {
-			continue // the names of the fields with the claims
-		}
 		printCounts(w, table.name, table.counts)
 	}
 }

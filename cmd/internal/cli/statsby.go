@@ -8,17 +8,15 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
+	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// grouping groups episodes by the values of columns.
-type grouping []arrowrec.Column
-
 // newGrouping returns the grouping by the columns that --by names.
-func newGrouping(names []string) (grouping, error) {
-	var g grouping
+func newGrouping(names []string) (arrowrec.Grouping, error) {
+	var g arrowrec.Grouping
 	for _, name := range names {
 		column, err := episodeColumn("by", strings.TrimSpace(name))
 		if err != nil {
@@ -27,24 +25,6 @@ func newGrouping(names []string) (grouping, error) {
 		g = append(g, column)
 	}
 	return g, nil
-}
-
-// name returns the names of the columns, separated by commas; "" for no column.
-func (g grouping) name() string {
-	var names []string
-	for _, c := range g {
-		names = append(names, c.Name)
-	}
-	return strings.Join(names, ",")
-}
-
-// value returns the values of the columns, separated by commas.
-func (g grouping) value(e *schemas.EpisodeRow) string {
-	var values []string
-	for _, c := range g {
-		values = append(values, columnText(c, *e))
-	}
-	return strings.Join(values, ", ")
 }
 
 // verdictGroup holds the verdicts of the episodes with the same value. Only episodes whose policy could not
@@ -113,8 +93,8 @@ func printGroups(w *screen, name string, groups map[string]*verdictGroup) {
 // rateCells returns the verdicts of a group, their rate with its interval, and the cost per resolved episode.
 func rateCells(s metrics.GroupSummary) []cell {
 	return []cell{
-		outOf(s.Rate.Attempts), {text: percent(s.Rate.Rate), number: true},
-		{text: percents(s.Rate.Low, s.Rate.High), number: true}, {text: dollars(s.CostPerResolved), number: true},
+		outOf(s.Rate.Attempts), {text: observe.Percent(s.Rate.Rate), number: true},
+		{text: observe.PercentRange(s.Rate.Low, s.Rate.High), number: true}, {text: dollars(s.CostPerResolved), number: true},
 	}
 }
 
@@ -126,20 +106,6 @@ func outOf(a metrics.Attempts) cell {
 		return cell{text: unknownText, number: true}
 	}
 	return cell{text: fmt.Sprintf("%d/%d", a.Resolved, a.Verified), number: true}
-}
-
-func percent(v *float64) string {
-	if v == nil {
-		return unknownText
-	}
-	return fmt.Sprintf("%.1f%%", 100**v)
-}
-
-func percents(low, high *float64) string {
-	if low == nil {
-		return unknownText
-	}
-	return fmt.Sprintf("%.1f to %.1f%%", 100**low, 100**high)
 }
 
 func dollars(v *float64) string {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -18,17 +17,17 @@ import (
 // values of some columns.
 type seekingStats struct {
 	all       metrics.Summary
-	groupings []grouping
+	groupings []arrowrec.Grouping
 	by        map[string]map[string]*metrics.Summary // by the name of a grouping and by value
 }
 
 // seekingColumns are the columns by which the output of --json groups the metrics.
 var seekingColumns = []string{"gold_operator", "bug_kind", "repo", "difficulty"}
 
-func newSeekingStats(groupings ...grouping) *seekingStats {
+func newSeekingStats(groupings ...arrowrec.Grouping) *seekingStats {
 	s := &seekingStats{by: map[string]map[string]*metrics.Summary{}}
 	for _, g := range groupings {
-		if name := g.name(); name != "" && s.by[name] == nil {
+		if name := g.Name(); name != "" && s.by[name] == nil {
 			s.groupings, s.by[name] = append(s.groupings, g), map[string]*metrics.Summary{}
 		}
 	}
@@ -38,20 +37,12 @@ func newSeekingStats(groupings ...grouping) *seekingStats {
 func (s *seekingStats) add(e *schemas.EpisodeRow) {
 	s.all.Add(e)
 	for _, g := range s.groupings {
-		groups, value := s.by[g.name()], g.value(e)
+		groups, value := s.by[g.Name()], g.Value(e)
 		if groups[value] == nil {
 			groups[value] = &metrics.Summary{}
 		}
 		groups[value].Add(e)
 	}
-}
-
-// columnText returns the value of a column as text, or unknown for null.
-func columnText(column arrowrec.Column, e schemas.EpisodeRow) string {
-	if v := column.Value(reflect.ValueOf(e)); v != nil {
-		return fmt.Sprint(v)
-	}
-	return "unknown"
 }
 
 // seekingJSON is the form of seekingStats in the output of --json.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -106,14 +105,9 @@ func (f *statusFlags) show(ctx context.Context, s *State, read func() ([]observe
 		defer screen.Draw()
 	}
 	for isLive(list) {
-		if screen == nil {
-			err = observe.WriteStatuses(s.Stdout, list, s.Now())
-		} else {
-			var text strings.Builder
-			err = observe.WriteStatuses(&text, list, s.Now())
-			screen.Draw(strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")...)
-		}
-		if err != nil {
+		if screen != nil {
+			screen.DrawStatuses(list, s.Now())
+		} else if err := observe.WriteStatuses(s.Stdout, list, s.Now()); err != nil {
 			return err
 		}
 		select {

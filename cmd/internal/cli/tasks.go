@@ -159,8 +159,8 @@ func newTasksList(s *State) *cobra.Command {
 			}
 			w := newTable(s.Stdout, "TASK\tKIND\tDIFFICULTY\tTESTS\tGOLD\tSUMMARY")
 			for _, t := range tasks {
-				fmt.Fprintf(w, "%s/%s\t%s\t%s\t%d+%d\t%s\t%s\n", t.Source, t.InstanceID, t.BugKind, levelOf(t),
-					len(t.Tests.FailToPass), len(t.Tests.PassToPass), yesNo(t.GoldPatch != ""), clip(summaryLine(t.Instructions), 70))
+				fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%s\t%s\n", t.Source, t.InstanceID, t.BugKind, levelOf(t),
+					testCounts(t.Tests), yesNo(t.GoldPatch != ""), clip(summaryLine(t.Instructions), 70))
 			}
 			return w.Flush()
 		},
@@ -169,6 +169,25 @@ func newTasksList(s *State) *cobra.Command {
 	f.AddLevels(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// testCounts returns how many tests must be fixed and how many must keep passing; "-" if the task lists none.
+func testCounts(t schemas.TestSpec) string {
+	if len(t.FailToPass)+len(t.PassToPass) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d+%d", len(t.FailToPass), len(t.PassToPass))
+}
+
+// gradedBy says how a task is graded.
+func gradedBy(t schemas.TestSpec) string {
+	switch {
+	case t.NeedsBaseline():
+		return t.Method + ": a run of the tests finds out which ones must be fixed"
+	case t.Method == schemas.VerifyExitCode:
+		return t.Method + ": the entrypoint must exit with 0"
+	}
+	return fmt.Sprintf("%s: %s must be fixed, %d must keep passing", t.Method, count(len(t.FailToPass), "test"), len(t.PassToPass))
 }
 
 // levelOf returns a task's difficulty, measured without the fix; "-" if it was not measured.
@@ -226,6 +245,7 @@ func newTasksShow(s *State) *cobra.Command {
 			return nil
 		},
 	}
+	c.ValidArgsFunction = f.completeTasks
 	f.Add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&gold, "gold", false, "also show privileged data: the gold patch, hidden tests, the origin of the bug")
@@ -289,7 +309,7 @@ func printTask(s *State, t schemas.Task) {
 	row("setup", strings.Join(t.Setup, " && "))
 	row("hide", strings.Join(t.Hide, " "))
 	row("image", t.Image)
-	row("graded by", fmt.Sprintf("%s: %d tests must be fixed, %d must keep passing", t.Tests.Method, len(t.Tests.FailToPass), len(t.Tests.PassToPass)))
+	row("graded by", gradedBy(t.Tests))
 	fmt.Fprintf(s.Stdout, "\n%s\n", strings.TrimRight(t.Instructions, "\n"))
 	for _, id := range t.Tests.FailToPass {
 		fmt.Fprintf(s.Stdout, "\n  must be fixed  %s", id)

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/env/tasks/discover"
-	"github.com/tracesmith/tracesmith/env/tasks/scaffold"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -69,7 +67,7 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 	f.task.OnAttempt = func(a discover.Attempt) { fmt.Fprintln(s.Stderr, " ", attemptLine(a)) }
 	created, err := bench.NewTask(ctx, f.task)
 	if err != nil {
-		return newTaskError(err)
+		return Usage(err)
 	}
 	if f.asJSON {
 		return PrintJSON(s, struct {
@@ -92,15 +90,6 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 // attemptLine describes an attempt in one line.
 func attemptLine(a discover.Attempt) string {
 	return fmt.Sprintf("Python %s, %s: %s, %.0fs", a.Python, clip(cmp.Or(a.Command(), a.Entrypoint), 90), clip(attemptText(a), 160), a.Seconds)
-}
-
-// newTaskError returns a usage error if no task can be made from the repository or the commit.
-func newTaskError(err error) error {
-	_, badFix := errors.AsType[*scaffold.FixError](err)
-	if discover.Refusal(err) != "" || badFix || errors.Is(err, scaffold.ErrNotEmpty) || errors.Is(err, scaffold.ErrNoHistory) {
-		return Usage(err)
-	}
-	return err
 }
 
 // attemptText describes the result of an attempt.

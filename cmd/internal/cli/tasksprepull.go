@@ -52,7 +52,7 @@ func (f *prepullFlags) pull(ctx context.Context, s *State, names []string) error
 		return Usage(err)
 	}
 	p := &pullProgress{liveLine: liveLine{w: s.Stderr, live: s.TTY}, total: len(list)}
-	fmt.Fprintf(s.Stderr, "prepull: %d tasks, %d images, %d at once\n", len(tasks), len(list), f.workers)
+	fmt.Fprintf(s.Stderr, "prepull: %s, %s, %d at once\n", count(len(tasks), "task"), count(len(list), "image"), f.workers)
 	bench.Pull(ctx, list, f.workers, wire.PullProgress{Started: p.started, Bytes: p.bytes, Done: p.done})
 	p.erase()
 	if err := f.print(s, list); err != nil {

@@ -39,7 +39,7 @@ func synthProgress(s *State) func(synth.Progress) {
 }
 
 func synthLine(p synth.Progress) string {
-	parts := []string{fmt.Sprintf("%d of %d repositories surveyed", p.Surveyed, p.Repos)}
+	parts := []string{fmt.Sprintf("repositories surveyed: %d of %d", p.Surveyed, p.Repos)}
 	if p.SurveyDone < p.SurveyRuns {
 		parts = append(parts, fmt.Sprintf("survey: %d of %d test runs", p.SurveyDone, p.SurveyRuns))
 	}
@@ -118,7 +118,7 @@ func operatorName(sum synth.Summary, id string) string {
 
 // printSynthTotals prints the totals, and the repositories with notes or without tasks.
 func printSynthTotals(s *State, sum synth.Summary) {
-	fmt.Fprintf(s.Stdout, "\n%d tasks of %d repositories in %s\n", sum.Tasks, sum.Repos-len(sum.Refused), sum.File)
+	fmt.Fprintf(s.Stdout, "\n%s of %s in %s\n", count(sum.Tasks, "task"), count(sum.Repos-len(sum.Refused), "repository"), sum.File)
 	if sum.PerHour > 0 {
 		fmt.Fprintf(s.Stdout, "%.0f s, %.0f candidates an hour, workers busy for %.0f%% of the time\n", sum.Seconds, sum.PerHour, 100*sum.Busy)
 	}

@@ -48,6 +48,7 @@ be checked.`,
 			return Resumable(c.Context(), err)
 		},
 	}
+	c.ValidArgsFunction = f.completeTasks
 	f.Add(c)
 	fl := c.Flags()
 	f.AddSandbox(c, "")

@@ -52,6 +52,7 @@ var variables = []struct {
 		{"NO_PAGER", "Any value: they print directly."},
 		{"LESS", "The options of less; default FRX: it ends at once if all fits the screen, and shows colors."},
 		{"NO_COLOR", "Any value: no colors."},
+		{"CI", "Any value: progress is printed as plain lines."},
 		{"TERM", "If it is dumb, progress is printed as plain lines, without a pager and colors."},
 	}},
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -19,6 +20,7 @@ import (
 type viewFlags struct {
 	dataFlags
 	listen, export, expr, episode string
+	gold                          bool
 }
 
 func newView(s *State) *cobra.Command {
@@ -27,8 +29,9 @@ func newView(s *State) *cobra.Command {
 		Use: "view DATASET-or-RUN..", Short: "Show episodes in a web browser, or write them to one HTML file",
 		Long: "Serve a web viewer for one or more datasets and runs: a list with filters,\n" +
 			"search and facets; each episode as a conversation with the state of the\n" +
-			"debugger; training samples; statistics. The pages of a run follow it while it is\n" +
-			"in progress. The address is the only line on standard output.\n\n" +
+			"debugger; training samples; statistics; comparisons of two places. The pages of\n" +
+			"a run follow it while it is in progress. The address is the only line on\n" +
+			"standard output.\n\n" +
 			"The viewer answers only this machine. If --listen names another address than\n" +
 			"loopback, readers need the token in the printed address.\n\n" +
 			"--export writes a file that needs neither a server nor a network, to share.",
@@ -43,6 +46,7 @@ func newView(s *State) *cobra.Command {
 	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:0", "address to listen on, HOST:PORT or :PORT for loopback; port 0 is any free one")
 	c.Flags().StringVar(&f.export, "export", "", "write one HTML `file` instead of serving")
 	c.Flags().StringVarP(&f.expr, "expr", "e", "", "show or export only the episodes that an expression keeps, as in filter -e")
+	c.Flags().BoolVar(&f.gold, "gold", false, "also show gold patches, read from the source of the run's tasks or, for a dataset, from tasks.source")
 	c.Flags().StringVar(&f.episode, "episode", "", "show or export only this episode (id, prefix or instance id)")
 	return c
 }
@@ -53,10 +57,18 @@ func (f *viewFlags) run(c *cobra.Command, s *State, places []string) error {
 		return err
 	}
 	var open []viewer.Opener
+	gold := map[string]string{}
 	for _, place := range places {
 		cfg, err := f.config(s)
 		if err != nil {
 			return err
+		}
+		if f.gold {
+			patches, err := wire.GoldPatches(c.Context(), place, cfg.Tasks)
+			if err != nil {
+				return Usage(fmt.Errorf("--gold: %w", err))
+			}
+			maps.Copy(gold, patches)
 		}
 		open = append(open, func(ctx context.Context) (*wire.Data, error) { return wire.OpenData(ctx, place, cfg.S3) })
 	}
@@ -65,6 +77,9 @@ func (f *viewFlags) run(c *cobra.Command, s *State, places []string) error {
 		return Usage(err)
 	}
 	defer server.Close()
+	if f.gold {
+		server.ShowGold(gold)
+	}
 	if f.export != "" {
 		return f.write(c.Context(), s, server)
 	}

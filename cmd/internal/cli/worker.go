@@ -32,7 +32,8 @@ coordinates there, one run after another. The run says how to execute an
 episode. This process's configuration and environment say how to reach the
 cluster, and hold the keys of model servers and stores.
 
-The first interrupt lets running episodes finish, the second gives them back.`,
+The first interrupt lets running episodes finish, the second returns them to the
+queue.`,
 		Example: "  tracesmith worker --nats nats://n1:4222,nats://n2:4222,nats://n3:4222 -n 8\n  tracesmith worker -c cluster.yaml --run mine-0a1b2c3d --patience 30m",
 		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), s) },
 	}

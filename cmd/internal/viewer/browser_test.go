@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -142,7 +141,7 @@ func TestBrowserRunsNothingOfAnEpisode(t *testing.T) {
 	server := httptest.NewServer(s)
 	defer server.Close()
 	episode := server.URL + "/t/1/" + staged.Episode.EpisodeID
-	for _, address := range []string{server.URL + "/", episode, episode + "/sample?gold=1", server.URL + "/stats/1", server.URL + "/?q=%3Cscript%3E&e=%3Cimg%20src=x%3E"} {
+	for _, address := range []string{server.URL + "/", episode, episode + "/sample?gold=1", episode + "/model/3", server.URL + "/stats/1", server.URL + "/?q=%3Cscript%3E&e=%3Cimg%20src=x%3E"} {
 		b.visit(t, address)
 		b.want(t, `document.title.endsWith("tracesmith") && document.readyState === "complete"`)
 		if n := b.number(t, `document.querySelectorAll("img, iframe, object, base, [onerror], [onload], a[href^='javascript'], main script").length`); n != 0 {
@@ -231,33 +230,4 @@ func TestBrowserFollowsARun(t *testing.T) {
 	stage(t, dir, all[2])
 	b.want(t, `document.querySelectorAll(".episodes tbody tr").length === 3`)
 	b.quiet(t, server.URL+"/")
-}
-
-func TestBrowserThemesAndNarrowScreens(t *testing.T) {
-	b := openBrowser(t)
-	staged := sinktest.Episode("run-a", 0)
-	server := httptest.NewServer(open(t, "", runDir(t, staged)))
-	defer server.Close()
-	episode := server.URL + "/t/1/" + staged.Episode.EpisodeID
-	background := func(scheme string) float64 {
-		b.visit(t, "about:blank")
-		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
-		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
-			t.Fatal(err)
-		}
-		b.visit(t, episode)
-		return b.number(t, `Number(getComputedStyle(document.body).backgroundColor.match(/\d+/)[0])`)
-	}
-	if light, dark := background("light"), background("dark"); light < 200 || dark > 60 {
-		t.Errorf("red of the background: %v in the light theme, %v in the dark one", light, dark)
-	}
-	if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(400, 800)); err != nil {
-		t.Fatal(err)
-	}
-	for _, address := range []string{server.URL + "/", episode, episode + "/sample", server.URL + "/stats/1"} {
-		b.visit(t, address)
-		if width := b.number(t, `document.documentElement.scrollWidth`); width > 400 {
-			t.Errorf("%s is %v pixels wide on a screen of 400", address, width)
-		}
-	}
 }

@@ -51,16 +51,20 @@ func claimText(c schemas.Claim) string {
 	if c.Hit > 0 {
 		hit = fmt.Sprint(c.Hit)
 	}
-	parts := []string{strings.ReplaceAll(c.Kind, "_", " ")}
+	function := "function"
+	if c.Caller != "" {
+		function = "→"
+	}
+	parts := []string{strings.ReplaceAll(c.Kind, "_", " ") + ":"}
 	for _, f := range []struct{ label, value string }{
-		{"", c.Test}, {"", count}, {"caller", c.Caller}, {"function", c.Function}, {"at", place}, {"", c.Expression}, {"is", c.Value}, {"and", c.Other},
+		{"", c.Test}, {"", count}, {"", c.Caller}, {function, c.Function}, {"at", place}, {"", c.Expression}, {"is", c.Value}, {"and", c.Other},
 		{"text", c.Text}, {"message", c.Message}, {"stop", hit}, {"because", c.Reason},
 	} {
 		if f.value != "" {
 			parts = append(parts, strings.TrimSpace(f.label+" "+f.value))
 		}
 	}
-	return strings.Join(parts, " · ")
+	return strings.TrimSuffix(strings.Join(parts, " "), ":")
 }
 
 // unseenOf returns what a step is the first to mention although nothing had shown it.

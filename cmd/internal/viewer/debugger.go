@@ -3,6 +3,7 @@ package viewer
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -54,7 +55,6 @@ type tracker struct {
 	values      map[[2]string]printed     // by function and expression
 	breakpoints []breakpoint
 	frame       string // place and function of the last stop; "" if there is none
-	event       string
 }
 
 func newTracker() *tracker {
@@ -89,12 +89,29 @@ func (t *tracker) observe(s *schemas.StepRow) *stopView {
 	if answer.Tool != "pdb" {
 		return nil
 	}
-	v := &stopView{Event: schemas.Value(s.DebuggerEvent)}
+	v := &stopView{Event: eventText(schemas.Value(s.DebuggerEvent))}
 	v.Changes = breakpointChanges(before, now)
 	t.moveTo(s, v)
 	v.Values = t.print(s, answer)
 	t.listBreakpoints(v, schemas.Value(s.FrameFile), int(schemas.Value(s.FrameLine)))
 	return v
+}
+
+// eventText says why the program is stopped. A plain line needs no explanation.
+func eventText(event string) string {
+	switch event {
+	case "line":
+		return ""
+	case "call":
+		return "at the start of the function"
+	case "return":
+		return "about to return"
+	case "exception":
+		return "after an exception"
+	case "finished":
+		return "the program has finished"
+	}
+	return event
 }
 
 // moveTo sets the frame of v and says how it differs from the one before.
@@ -106,25 +123,30 @@ func (t *tracker) moveTo(s *schemas.StepRow, v *stopView) {
 		v.Source = t.around(*s.FrameFile, int(*s.FrameLine))
 	}
 	switch {
-	case frame == t.frame && v.Event == t.event:
+	case frame == t.frame:
 	case t.frame == "":
 		v.Changes = append([]string{"first stop"}, v.Changes...)
 	case frame == "":
 		v.Changes = append([]string{"left " + t.frame}, v.Changes...)
-	case frame != t.frame:
-		v.Changes = append([]string{"moved from " + t.frame}, v.Changes...)
 	default:
-		v.Changes = append([]string{fmt.Sprintf("event %s, was %s", v.Event, t.event)}, v.Changes...)
+		v.Changes = append([]string{"moved from " + t.frame}, v.Changes...)
 	}
-	t.frame, t.event = frame, v.Event
+	t.frame = frame
 }
 
 // sourceContext is the number of lines of source on each side of the frame.
 const sourceContext = 5
 
-// around returns the lines around a line, with their numbers, breakpoints and the current line.
+// around returns the lines around a line, with their numbers, breakpoints and the current line. It
+// omits the indentation that all of them have, because the panel is narrow.
 func (t *tracker) around(file string, line int) string {
 	lines := t.source[file]
+	indent := math.MaxInt
+	for n := line - sourceContext; n <= line+sourceContext; n++ {
+		if text := lines[n]; strings.TrimSpace(text) != "" {
+			indent = min(indent, len(text)-len(strings.TrimLeft(text, " ")))
+		}
+	}
 	var out strings.Builder
 	for n := line - sourceContext; n <= line+sourceContext; n++ {
 		text, ok := lines[n]
@@ -139,7 +161,7 @@ func (t *tracker) around(file string, line int) string {
 		if n == line {
 			arrow = "▶"
 		}
-		fmt.Fprintf(&out, "%s%s%4d  %s\n", mark, arrow, n, visible(text))
+		fmt.Fprintf(&out, "%s%s%4d  %s\n", mark, arrow, n, visible(text[min(indent, len(text)):]))
 	}
 	return out.String()
 }

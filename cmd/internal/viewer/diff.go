@@ -8,7 +8,20 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
-// fileDiff is the change of one file by the final patch.
+// patchView is a patch, as the template shows it.
+type patchView struct {
+	Title string
+	Files []fileDiff
+	Raw   string // set if the patch cannot be parsed
+	None  string // what it means that there is no patch
+}
+
+func newPatchView(title, patch, none string) patchView {
+	files, raw := diffOf(patch)
+	return patchView{title, files, raw, none}
+}
+
+// fileDiff is the change of one file by a patch.
 type fileDiff struct {
 	Name           string
 	Note           string // such as "new file"

@@ -34,19 +34,19 @@ type episodePage struct {
 	Verdict        []param
 	Evidence       []param // how well the texts rest on what was seen
 	Warnings       []string
-	Diff           []fileDiff
-	RawPatch       string // set if the patch cannot be parsed
+	Patches        []patchView // the final patch, and the gold patch if the viewer shows it
 	Measures       []measureGroup
 	Annotations    []schemas.AnnotationRow
-	Previous, Next string // addresses of the neighbors in the list
-	Sample         string // address of the training sample
-	JSON           string
-	Mark           markView
-	Previews       bool   // texts are shortened because there are too many
-	Search         string // what the server looked for in the steps of a long episode
-	Found          []int  // steps that contain Search
-	Static         bool   // part of an exported file
-	trajectory     sinks.Trajectory
+	neighborhood
+	ListQuery  string // query of the list that has them
+	Sample     string // address of the training sample
+	JSON       string
+	Mark       markView
+	Previews   bool   // texts are shortened because there are too many
+	Search     string // what the server looked for in the steps of a long episode
+	Found      []int  // steps that contain Search
+	Static     bool   // part of an exported file
+	trajectory sinks.Trajectory
 }
 
 type markView struct {
@@ -62,6 +62,7 @@ type stepView struct {
 	Kind                       string // system, user, agent, env
 	Title, Class, Phase        string
 	Brief                      string // the most telling argument of the call
+	Model, ModelTitle          string // address of what the model got and answered; "" if the step begins no reply
 	Tags                       []tag
 	Message, Reasoning         *block
 	Call, Observation          *block
@@ -168,6 +169,9 @@ func newStepView(s *schemas.StepRow, b blocks) *stepView {
 		v.Observation.Link = b.link(s.StepIndex, "observation")
 	}
 	v.Class = kindClass(s)
+	if b.base != "" && answersPrompt(s) {
+		v.Model, v.ModelTitle = fmt.Sprintf("%s/model/%d", b.base, s.StepIndex), modelTitle(s)
+	}
 	for i, text := range triggered(s) {
 		if t := b.of(text, s.StepIndex, fmt.Sprintf("triggered-%d", i)); t != nil {
 			v.Triggered = append(v.Triggered, t)
@@ -223,7 +227,7 @@ func tagsOf(s *schemas.StepRow) []tag {
 	add(schemas.Value(s.IsError), "error: "+cmp.Or(schemas.Value(s.ErrorClass), "failed"), "bad", "the call failed")
 	add(schemas.Value(s.FormatError), "format error", "bad", "the reply was not a valid call")
 	add(s.ExitCode != nil && *s.ExitCode != 0, fmt.Sprintf("exit %d", schemas.Value(s.ExitCode)), "warn", "exit code of the command")
-	add(s.RepeatOf != nil, fmt.Sprintf("repeats %d", schemas.Value(s.RepeatOf)), "warn", "the same call as in an earlier step")
+	add(s.RepeatOf != nil, fmt.Sprintf("repeats step %d", schemas.Value(s.RepeatOf)), "warn", "the same call as in an earlier step")
 	add(schemas.Value(s.IsPadding), "padding", "warn", "shows nothing new, tests no edit, and no later step uses it")
 	add(schemas.Value(s.GoldEdit), "gold edit", "warn", "the edit comes from the gold patch")
 	add(schemas.Value(s.GoldHitHunk), "at the fix", "gold", "shows lines that the gold patch changes")
@@ -236,11 +240,14 @@ func tagsOf(s *schemas.StepRow) []tag {
 			fmt.Sprintf("prompt (%s cached) and reply (%s reasoning)", grouped(schemas.Value(s.CachedTokens)), grouped(schemas.Value(s.ReasoningTokens))))
 	}
 	add(s.CostUSD != nil && *s.CostUSD > 0, observe.USD(schemas.Value(s.CostUSD)), "plain", "cost of the model call")
-	add(s.LLMMS != nil, "model "+millis(schemas.Value(s.LLMMS)), "plain", "time of the model call")
-	add(s.EnvMS != nil && s.ToolName != nil, millis(schemas.Value(s.EnvMS)), "plain", "time of the call")
+	add(schemas.Value(s.LLMMS) >= 100, "model "+millis(schemas.Value(s.LLMMS)), "plain", "time of the model call")
+	add(schemas.Value(s.EnvMS) >= 100 && s.ToolName != nil, millis(schemas.Value(s.EnvMS)), "plain", "time of the call")
 	add(schemas.Value(s.ContextOp) != "" && schemas.Value(s.ContextOp) != "none", "history: "+schemas.Value(s.ContextOp), "plain", "how the prompt was shortened")
 	return tags
 }
+
+// prompts are the signs before the commands of tools that take nothing else.
+var prompts = map[string]string{"pdb": "(Pdb) ", "bash": "$ "}
 
 // callText returns the arguments of a call, one per line.
 func callText(s *schemas.StepRow) string {
@@ -248,6 +255,9 @@ func callText(s *schemas.StepRow) string {
 	var args map[string]any
 	if json.Unmarshal([]byte(raw), &args) != nil {
 		return raw
+	}
+	if command, ok := args["command"].(string); ok && len(args) == 1 && prompts[schemas.Value(s.ToolName)] != "" {
+		return prompts[*s.ToolName] + command
 	}
 	var out []string
 	for _, name := range sortedKeys(args) {

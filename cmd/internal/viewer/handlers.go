@@ -22,15 +22,24 @@ type listJSON struct {
 	Episodes []schemas.EpisodeRow    `json:"episodes"` // of the requested page
 	Dead     []schemas.DeadLetterRow `json:"dead_letters"`
 	Error    string                  `json:"error,omitempty"`
+	Hits     map[string]stepHits     `json:"hits,omitempty"` // of a search in the steps, by episode id
+	// Unsearched is the number of episodes that such a search left out because it had found enough.
+	Unsearched int `json:"unsearched,omitempty"`
 }
 
 func (s *Server) showList(r *http.Request) (answer, error) {
 	l := s.list(r.Context(), parseQuery(r.URL.Query()))
-	out := listJSON{Schema: "tracesmith.episodes/1", Total: l.Total, Matched: l.Matched, Error: l.Error, Episodes: []schemas.EpisodeRow{}, Dead: []schemas.DeadLetterRow{}}
+	out := listJSON{Schema: "tracesmith.episodes/1", Total: l.Total, Matched: l.Matched, Error: l.Error, Episodes: []schemas.EpisodeRow{}, Dead: []schemas.DeadLetterRow{}, Unsearched: l.unsearched}
 	for _, e := range l.entries[max(0, l.From-1):l.To] {
 		switch {
 		case e.row != nil:
 			out.Episodes = append(out.Episodes, *e.row)
+			if h, ok := l.hits[e]; ok {
+				if out.Hits == nil {
+					out.Hits = map[string]stepHits{}
+				}
+				out.Hits[e.id] = h
+			}
 		case e.dead != nil:
 			out.Dead = append(out.Dead, e.dead.DeadLetterRow)
 		}
@@ -40,9 +49,13 @@ func (s *Server) showList(r *http.Request) (answer, error) {
 
 // placeOf returns the place that a request names.
 func (s *Server) placeOf(r *http.Request) (*place, error) {
-	n, err := strconv.Atoi(r.PathValue("place"))
+	return s.placeNumbered(r.PathValue("place"))
+}
+
+func (s *Server) placeNumbered(number string) (*place, error) {
+	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 || n > len(s.places) {
-		return nil, fmt.Errorf("%w: there is no place %q", errNotFound, r.PathValue("place"))
+		return nil, fmt.Errorf("%w: there is no place %q", errNotFound, number)
 	}
 	return s.places[n-1], nil
 }
@@ -65,6 +78,7 @@ type trajectoryJSON struct {
 	Schema  string             `json:"schema"`
 	Episode schemas.EpisodeRow `json:"episode"`
 	Steps   []schemas.StepRow  `json:"steps"`
+	Gold    string             `json:"gold_patch,omitempty"` // if the viewer shows it
 }
 
 func (s *Server) showEpisode(r *http.Request) (answer, error) {
@@ -74,15 +88,30 @@ func (s *Server) showEpisode(r *http.Request) (answer, error) {
 	}
 	base := fmt.Sprintf("/t/%d/%s", p.number, t.Episode.EpisodeID)
 	v := s.episode(p, t, "", base)
-	v.Sample, v.JSON = base+"/sample", base+"?format=json"
-	v.Previous, v.Next = p.neighbors(t.Episode.EpisodeID)
+	v.ListQuery = r.URL.Query().Get("list")
+	values, _ := url.ParseQuery(v.ListQuery) // what it has of a list that the viewer did not write
+	current := p.episodes[t.Episode.EpisodeID]
+	if v.neighborhood, err = s.neighbors(r.Context(), parseQuery(values), current); err != nil {
+		if v.neighborhood, err = s.neighbors(r.Context(), query{}, current); err != nil {
+			return answer{}, err
+		}
+	}
 	_, err = p.data.MarksPath()
 	mark := p.marks[t.Episode.EpisodeID]
-	v.Mark = markView{Can: err == nil, Mark: mark.Mark, Note: mark.Note, Action: base + "/mark"}
+	v.Mark = markView{Can: err == nil, Mark: mark.Mark, Note: mark.Note, Action: base + "/mark" + listOf(r)}
+	v.Sample, v.JSON = base+"/sample"+listOf(r), base+"?format=json"
 	if v.Search = r.URL.Query().Get("q"); v.Search != "" {
 		v.Found = stepsWith(t, v.Search)
 	}
-	return answer{"episode", v, trajectoryJSON{"tracesmith.trajectory/1", t.Episode, t.Steps}}, nil
+	return answer{"episode", v, trajectoryJSON{"tracesmith.trajectory/1", t.Episode, t.Steps, s.gold[schemas.Value(t.Episode.TaskKey)]}}, nil
+}
+
+// listOf returns the query that names the list from which a page of an episode was opened, or "".
+func listOf(r *http.Request) string {
+	if list := r.URL.Query().Get("list"); list != "" {
+		return "?list=" + url.QueryEscape(list)
+	}
+	return ""
 }
 
 // episode returns the page of an episode. base is its address, or "" in an exported file.
@@ -93,21 +122,12 @@ func (s *Server) episode(p *place, t sinks.Trajectory, anchor, base string) *epi
 		Task: visible(fmt.Sprintf("%s#%d", e.InstanceID, e.Attempt)), Outcome: e.OutcomeText(), Class: outcomeClass(schemas.Value(e.Outcome)),
 		Facts: facts(e), Verdict: verdict(e), Evidence: evidence(e), Warnings: e.VerifyWarnings, Measures: measures(e), Annotations: t.Annotations, Static: base == "", trajectory: t,
 	}
-	v.Diff, v.RawPatch = diffOf(schemas.Value(e.Patch))
+	v.Patches = []patchView{newPatchView("Final patch", schemas.Value(e.Patch), "The episode changed no file.")}
+	if s.gold != nil {
+		v.Patches = append(v.Patches, newPatchView("Gold patch", s.gold[schemas.Value(e.TaskKey)], "The source of the tasks has no gold patch for this version of the task."))
+	}
 	v.addSteps(blocks{base: base})
 	return v
-}
-
-// neighbors returns the addresses of the episodes before and after one.
-func (p *place) neighbors(id string) (previous, next string) {
-	at := slices.IndexFunc(p.entries, func(e *entry) bool { return e.id == id })
-	link := func(i int) string {
-		if i < 0 || i >= len(p.entries) || p.entries[i].row == nil {
-			return ""
-		}
-		return fmt.Sprintf("/t/%d/%s", p.number, p.entries[i].id)
-	}
-	return link(at - 1), link(at + 1)
 }
 
 // stepsWith returns the indexes of the steps whose texts contain a text.
@@ -115,12 +135,8 @@ func stepsWith(t sinks.Trajectory, text string) []int {
 	text = strings.ToLower(text)
 	var found []int
 	for i := range t.Steps {
-		s := &t.Steps[i]
-		for _, field := range []string{s.Message, schemas.Value(s.Reasoning), schemas.Value(s.ArgumentsJSON), schemas.Value(s.Observation), schemas.Value(s.TriggeredJSON)} {
-			if strings.Contains(strings.ToLower(field), text) {
-				found = append(found, int(s.StepIndex))
-				break
-			}
+		if e, ok := excerptOf(&t.Steps[i], text); ok {
+			found = append(found, int(e.Step))
 		}
 	}
 	return found
@@ -151,7 +167,10 @@ func (s *Server) serveText(w http.ResponseWriter, r *http.Request) {
 	}
 	text, ok := textOf(t, r.PathValue("step"), r.PathValue("field"))
 	if !ok {
-		s.fail(w, errNotFound)
+		text, err = p.modelText(t, r.PathValue("step"), r.PathValue("field"))
+	}
+	if err != nil {
+		s.fail(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -218,5 +237,5 @@ func (s *Server) saveMark(w http.ResponseWriter, r *http.Request) {
 	if p.marks[id] = m; mark == "" && note == "" {
 		delete(p.marks, id)
 	}
-	http.Redirect(w, r, fmt.Sprintf("/t/%d/%s", p.number, url.PathEscape(id)), http.StatusSeeOther)
+	http.Redirect(w, r, fmt.Sprintf("/t/%d/%s", p.number, url.PathEscape(id))+listOf(r), http.StatusSeeOther)
 }

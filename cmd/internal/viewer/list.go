@@ -21,6 +21,7 @@ import (
 // query is what a request asks of the list.
 type query struct {
 	Search string
+	Steps  bool   // Search looks in the texts of all steps
 	Expr   string // CEL, as in tracesmith filter -e
 	Sort   string // a column; descending after "-"
 	Page   int    // from 1
@@ -29,23 +30,26 @@ type query struct {
 
 const pageSize = 100
 
+// inSteps is the value of parameter in for a search in the texts of all steps.
+const inSteps = "steps"
+
 // facets are the fields by which the list can be narrowed with one click.
 var facets = []struct {
-	key, title string
-	value      func(*entry) string
+	key, title, column string // column of table episodes; "" if there is none
+	value              func(*entry) string
 }{
-	{"place", "Place", func(e *entry) string { return fmt.Sprint(e.place.number) }},
-	{"outcome", "Outcome", (*entry).outcome},
-	{"mark", "Mark", (*entry).mark},
-	{"agent", "Agent", ofRow(func(r *schemas.EpisodeRow) string { return r.AgentName })},
-	{"model", "Model", ofRow(func(r *schemas.EpisodeRow) string { return r.Model })},
-	{"exit", "Exit reason", ofRow(func(r *schemas.EpisodeRow) string { return r.ExitReason })},
-	{"ending", "Ending", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.Ending) })},
-	{"error", "Error", (*entry).errorClass},
-	{"split", "Split", ofRow(func(r *schemas.EpisodeRow) string { return r.Split })},
-	{"bug", "Bug kind", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.BugKind) })},
-	{"difficulty", "Difficulty", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.Difficulty) })},
-	{"repo", "Repository", ofRow(func(r *schemas.EpisodeRow) string { return r.Repo })},
+	{"place", "Place", "", func(e *entry) string { return fmt.Sprint(e.place.number) }},
+	{"outcome", "Outcome", "outcome", (*entry).outcome},
+	{"mark", "Your mark", "", (*entry).mark},
+	{"agent", "Agent", "agent_name", ofRow(func(r *schemas.EpisodeRow) string { return r.AgentName })},
+	{"model", "Model", "model", ofRow(func(r *schemas.EpisodeRow) string { return r.Model })},
+	{"exit", "Exit reason", "exit_reason", ofRow(func(r *schemas.EpisodeRow) string { return r.ExitReason })},
+	{"ending", "Ending", "ending", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.Ending) })},
+	{"error", "Error", "error_class", (*entry).errorClass},
+	{"split", "Split", "split", ofRow(func(r *schemas.EpisodeRow) string { return r.Split })},
+	{"bug", "Bug kind", "bug_kind", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.BugKind) })},
+	{"difficulty", "Difficulty", "difficulty", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.Difficulty) })},
+	{"repo", "Repository", "repo", ofRow(func(r *schemas.EpisodeRow) string { return r.Repo })},
 }
 
 func ofRow(value func(*schemas.EpisodeRow) string) func(*entry) string {
@@ -61,6 +65,9 @@ func ofRow(value func(*schemas.EpisodeRow) string) func(*entry) string {
 func (e *entry) outcome() string {
 	switch {
 	case e.open != nil:
+		if e.place.job(e.id) != nil {
+			return "running"
+		}
 		return "unfinished"
 	case e.dead != nil:
 		return cmp.Or(schemas.Value(e.dead.ErrorClass), "dead letter")
@@ -78,7 +85,7 @@ func (e *entry) errorClass() string {
 func (e *entry) mark() string { return e.place.marks[e.id].Mark }
 
 func parseQuery(values url.Values) query {
-	q := query{Search: values.Get("q"), Expr: strings.TrimSpace(values.Get("e")), Sort: values.Get("sort"), Facets: map[string]string{}}
+	q := query{Search: values.Get("q"), Steps: values.Get("in") == inSteps, Expr: strings.TrimSpace(values.Get("e")), Sort: values.Get("sort"), Facets: map[string]string{}}
 	q.Page, _ = strconv.Atoi(values.Get("page"))
 	q.Page = max(1, q.Page)
 	for _, f := range facets {
@@ -100,11 +107,14 @@ func (q query) with(key, value string) string {
 			values.Set(k, v)
 		}
 	}
-	page := ""
+	page, in := "", ""
 	if key == "page" {
 		page = value
 	}
-	for _, p := range [][2]string{{"q", q.Search}, {"e", q.Expr}, {"sort", q.Sort}, {"page", page}} {
+	if q.Steps {
+		in = inSteps
+	}
+	for _, p := range [][2]string{{"q", q.Search}, {"in", in}, {"e", q.Expr}, {"sort", q.Sort}, {"page", page}} {
 		set(p[0], p[1])
 	}
 	for _, f := range facets {
@@ -165,6 +175,9 @@ func (p *place) selectBy(ctx context.Context, expr string) (selected, error) {
 func find(ctx context.Context, places []*place, q query) ([]*entry, error) {
 	var out []*entry
 	words := strings.Fields(strings.ToLower(q.Search))
+	if q.Steps {
+		words = nil
+	}
 	for _, p := range places {
 		var kept selected
 		if q.Expr != "" {
@@ -202,17 +215,9 @@ func sortEntries(entries []*entry, by string) error {
 	if by == "" {
 		return nil
 	}
-	column, ok := arrowrec.Episodes.Column(name)
-	if !ok {
-		var names []string
-		for _, c := range arrowrec.Episodes.Columns {
-			names = append(names, c.Name)
-		}
-		hint := ""
-		if n := nearest.Name(name, names, 3); n != "" {
-			hint = fmt.Sprintf(": did you mean %q?", n)
-		}
-		return fmt.Errorf("sort=%s: table episodes has no such column%s", name, hint)
+	column, err := episodeColumn("sort", name)
+	if err != nil {
+		return err
 	}
 	values := make(map[*entry]any, len(entries))
 	for _, e := range entries {
@@ -235,6 +240,23 @@ func sortEntries(entries []*entry, by string) error {
 		return compareValues(x, y)
 	})
 	return nil
+}
+
+// episodeColumn returns the column of table episodes that a parameter of the address names.
+func episodeColumn(parameter, name string) (arrowrec.Column, error) {
+	column, ok := arrowrec.Episodes.Column(name)
+	if ok {
+		return column, nil
+	}
+	var names []string
+	for _, c := range arrowrec.Episodes.Columns {
+		names = append(names, c.Name)
+	}
+	hint := ""
+	if n := nearest.Name(name, names, 3); n != "" {
+		hint = fmt.Sprintf(": did you mean %q?", n)
+	}
+	return column, fmt.Errorf("%s=%s: table episodes has no such column%s", parameter, name, hint)
 }
 
 // compareValues compares two values of one column.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -14,20 +15,24 @@ import (
 // listPage is the list of episodes, as the template shows it.
 type listPage struct {
 	page
-	Query    query
-	Places   []placeView
-	Columns  []columnHead
-	Lines    []lineView
-	Facets   []facetView
-	Hidden   []param // parameters that the forms carry along
-	Total    int     // lines of all places
-	Matched  int     // lines that match the query
-	From, To int     // positions of the lines of this page
-	Previous string  // address of the previous page; "" if there is none
-	Next     string
-	Several  bool // more than one place
-	Error    string
-	entries  []*entry // all that match
+	Query      query
+	Places     []placeView
+	Columns    []columnHead
+	Lines      []lineView
+	Facets     []facetView
+	Hidden     []param // parameters that the forms carry along
+	Total      int     // lines of all places
+	Matched    int     // lines that match the query
+	From, To   int     // positions of the lines of this page
+	Previous   string  // address of the previous page; "" if there is none
+	Next       string
+	Several    bool // more than one place
+	Jobs       []jobsView
+	Error      string
+	Limit      string   // says that a search in the steps reached its limit
+	entries    []*entry // all that match
+	hits       map[*entry]stepHits
+	unsearched int
 }
 
 type param struct{ Name, Value string }
@@ -43,14 +48,15 @@ type placeView struct {
 
 type columnHead struct {
 	Title, Link string
+	About       string
 	Order       string // ascending, descending or none, as in aria-sort
 	Number      bool
 }
 
 type facetView struct {
-	Title  string
-	Values []facetValue
-	More   int // values that are not shown
+	Title, About string
+	Values       []facetValue
+	More         int // values that are not shown
 }
 
 type facetValue struct {
@@ -62,9 +68,18 @@ type facetValue struct {
 type lineView struct {
 	Link                               string // "" if there is nothing to open
 	ID, Place, Task, Agent, Model      string
+	OutcomeAbout                       string
 	Outcome, Class, Detail, Mark, Note string
 	Turns, Steps, Errors, Tokens, Wall string
 	Cost, PDB                          string
+	Hits                               []hitView // of a search in the steps
+	MoreHits                           int
+}
+
+// hitView is a step that contains the text of a search.
+type hitView struct {
+	Link, Before, Text, After string
+	Step                      int32
 }
 
 // listColumns are the columns of the list; those with a column of table episodes can be sorted.
@@ -80,7 +95,7 @@ var listColumns = []struct {
 // list answers a query. An error of the query is part of the page.
 func (s *Server) list(ctx context.Context, q query) *listPage {
 	l := &listPage{Query: q, Several: len(s.places) > 1}
-	l.page = s.page("Episodes", "list")
+	l.page, l.Jobs = s.page("Episodes", "list"), s.jobs()
 	for _, p := range s.places {
 		l.Places = append(l.Places, p.view())
 		l.Total += len(p.entries)
@@ -88,15 +103,15 @@ func (s *Server) list(ctx context.Context, q query) *listPage {
 	for _, c := range listColumns {
 		l.Columns = append(l.Columns, q.head(c.title, c.column, c.number))
 	}
-	found, err := find(ctx, s.places, q)
+	m, err := s.match(ctx, q)
 	if err != nil {
 		l.Error = err.Error()
 	}
-	l.entries = narrow(found, q, "")
-	if err := sortEntries(l.entries, q.Sort); err != nil {
-		l.Error = err.Error()
+	l.entries, l.hits, l.unsearched = m.shown, m.hits, m.unsearched
+	if l.unsearched > 0 {
+		l.Limit = fmt.Sprintf("The search stopped after %s steps, before it had read all episodes: look for a longer text, or narrow the list.", grouped(maxHits))
 	}
-	l.addFacets(found)
+	l.addFacets(m.found)
 	l.Matched = len(l.entries)
 	l.paginate()
 	for _, f := range facets {
@@ -124,13 +139,13 @@ func (l *listPage) paginate() {
 		l.Next = l.Query.with("page", fmt.Sprint(l.Query.Page+1))
 	}
 	for _, e := range shown {
-		l.Lines = append(l.Lines, e.line())
+		l.Lines = append(l.Lines, e.line().at(e, l.Query, l.hits[e]))
 	}
 }
 
 // head returns the head of a column, whose link sorts by it.
 func (q query) head(title, column string, number bool) columnHead {
-	h := columnHead{Title: title, Number: number, Order: "none", Link: q.with("sort", column)}
+	h := columnHead{Title: title, About: about(column), Number: number, Order: "none", Link: q.with("sort", column)}
 	if number {
 		h.Link = q.with("sort", "-"+column)
 	}
@@ -152,25 +167,26 @@ func (l *listPage) addFacets(found []*entry) {
 		if f.key == "place" && !l.Several {
 			continue
 		}
-		counts, labels := map[string]int{}, map[string]string{}
+		counts, labels, total := map[string]int{}, map[string]string{}, 0
 		for _, e := range narrow(found, l.Query, f.key) {
 			if v := f.value(e); v != "" {
 				counts[v]++
+				total++
 				if f.key == "place" {
 					labels[v] = e.place.name()
 				}
 			}
 		}
 		chosen := l.Query.Facets[f.key]
-		if len(counts) < 2 && chosen == "" {
-			continue
+		if (len(counts) < 2 || len(counts) == total) && chosen == "" {
+			continue // the values do not divide the entries into groups
 		}
 		values := make([]string, 0, len(counts))
 		for v := range counts {
 			values = append(values, v)
 		}
 		slices.SortFunc(values, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
-		view := facetView{Title: f.title}
+		view := facetView{Title: f.title, About: about(f.column)}
 		for i, v := range values {
 			if i >= maxFacetValues && v != chosen {
 				view.More++
@@ -211,7 +227,7 @@ func (p *place) view() placeView {
 		v.Counts += fmt.Sprintf(" · %d of %d resolved", resolved, verified)
 	}
 	if gold > 0 {
-		v.Counts += fmt.Sprintf(", %d more with the gold patch", gold)
+		v.Counts += fmt.Sprintf(", %d more by an agent that knows the fix", gold)
 	}
 	if s := p.status; s != nil && p.running() == nil {
 		v.Counts += fmt.Sprintf(" · %s: %s selected", s.Phase, grouped(int64(s.Selected)))
@@ -233,6 +249,9 @@ func (e *entry) line() lineView {
 	case e.open != nil:
 		v.Task = cmp.Or(e.open.Instance, "unknown task")
 		v.Detail = "not finished: repeat the run command to continue it"
+		if job := e.place.job(e.id); job != nil {
+			v.Task, v.Detail = fmt.Sprintf("%s#%d", job.Instance, job.Attempt), job.Text()
+		}
 	case e.dead != nil:
 		v.Class = "bad"
 		v.Task = cmp.Or(e.dead.Instance, "task "+shortID(schemas.Value(e.dead.InputRef)))
@@ -243,12 +262,25 @@ func (e *entry) line() lineView {
 	return v
 }
 
+// at adds what depends on the list: the address of the episode, and what a search found in its steps.
+func (v lineView) at(e *entry, q query, h stepHits) lineView {
+	if v.Link == "" {
+		return v
+	}
+	v.Link = e.address(q)
+	for _, x := range h.Excerpts {
+		v.Hits = append(v.Hits, hitView{fmt.Sprintf("%s#s%d", v.Link, x.Step), visible(x.Before), visible(x.Text), visible(x.After), x.Step})
+	}
+	v.MoreHits = h.Steps - len(h.Excerpts)
+	return v
+}
+
 // fill sets the fields of the line of an episode.
 func (e *entry) fill(v *lineView) {
 	r := e.row
-	v.Link = fmt.Sprintf("/t/%d/%s", e.place.number, e.id)
+	v.Link = e.address(query{})
 	v.Task, v.Agent, v.Model = fmt.Sprintf("%s#%d", r.InstanceID, r.Attempt), r.AgentName, r.Model
-	v.Outcome = r.OutcomeText()
+	v.Outcome, v.OutcomeAbout = r.OutcomeText(), outcomeAbout(r)
 	v.Turns, v.Steps = fmt.Sprint(r.NTurns), fmt.Sprint(r.NSteps)
 	if r.ErrorMessage != nil {
 		v.Detail = *r.ErrorMessage
@@ -271,6 +303,30 @@ func (e *entry) fill(v *lineView) {
 		v.Wall = millis(*r.WallMS)
 	}
 }
+
+// outcomeAbout explains the outcome of an episode whose agent could see the reference fix.
+func outcomeAbout(r *schemas.EpisodeRow) string {
+	switch {
+	case r.OutcomeText() == schemas.Value(r.Outcome):
+		return about("outcome")
+	case schemas.Value(r.Ending) == schemas.EndingEdit:
+		return "the agent knows the reference fix, but derived its own edit from what it saw"
+	}
+	return "the agent knows the reference fix and made its edits"
+}
+
+// columnMeanings are the meanings of the columns of table episodes.
+var columnMeanings = sync.OnceValue(func() map[string]string {
+	meanings := map[string]string{}
+	table, _ := schemas.Table("episodes")
+	for _, c := range table.Columns {
+		meanings[c.Name] = c.Meaning
+	}
+	return meanings
+})
+
+// about returns what a column of table episodes means.
+func about(column string) string { return columnMeanings()[column] }
 
 // outcomeClass returns the style class of an outcome. The word itself always stands next to it.
 func outcomeClass(outcome string) string {

@@ -1,6 +1,7 @@
 package viewer
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -17,6 +18,14 @@ type measureGroup struct {
 	Values []param
 }
 
+// endings and verdicts say in words what the values of columns ending and verify_status mean.
+var (
+	endings = map[string]string{
+		schemas.EndingEdit: "after an edit", schemas.EndingGoldEdit: "after the reference fix", schemas.EndingConclusion: "with a conclusion, without an edit", schemas.EndingNone: "without an edit or a conclusion",
+	}
+	verdicts = map[string]string{schemas.VerifiedPass: "passed", schemas.VerifiedFail: "failed", schemas.VerifyNotRun: "not run", schemas.VerifyNotApplicable: "there is nothing to verify"}
+)
+
 // facts returns who ran an episode and how much that took.
 func facts(e *schemas.EpisodeRow) []param {
 	var out []param
@@ -25,15 +34,22 @@ func facts(e *schemas.EpisodeRow) []param {
 			out = append(out, param{visible(name), visible(value)})
 		}
 	}
-	add("Task", e.TaskSource+"/"+e.InstanceID)
-	add("Repository", e.Repo)
-	add("Attempt", fmt.Sprint(e.Attempt))
+	task := e.TaskSource + "/" + e.InstanceID
+	add("Task", task)
+	if e.Repo != task {
+		add("Repository", e.Repo)
+	}
 	add("Agent", strings.TrimSpace(e.AgentName+" "+schemas.Value(e.AgentVersion)))
-	add("Model", e.Model)
+	if e.Model != "none" {
+		add("Model", e.Model)
+	}
 	for i, phase := range e.Phases[:min(len(e.Phases), len(e.PhaseModels))] {
 		add("Model of "+phase, e.PhaseModels[i])
 	}
-	add("Ended", strings.TrimSuffix(e.ExitReason+", "+schemas.Value(e.Ending), ", "))
+	if e.OutcomeText() != schemas.Value(e.Outcome) {
+		add("Outcome", outcomeAbout(e))
+	}
+	add("Ended", strings.TrimSuffix(e.ExitReason+", "+endings[schemas.Value(e.Ending)], ", "))
 	add("Effort", fmt.Sprintf("%s, %s", plural(e.NTurns, "turn"), plural(e.NSteps, "step")))
 	if e.PromptTokens != nil {
 		add("Tokens", fmt.Sprintf("%s prompt (%s cached), %s reply (%s reasoning)", grouped(*e.PromptTokens), grouped(schemas.Value(e.CachedTokens)),
@@ -46,13 +62,14 @@ func facts(e *schemas.EpisodeRow) []param {
 		add("Time", millis(*e.WallMS))
 	}
 	add("Started", e.CreatedAt.UTC().Format("2006-01-02 15:04:05 UTC"))
+	add("Verifier", schemas.Value(e.VerifyReason))
 	add("Error", strings.TrimPrefix(schemas.Value(e.ErrorClass)+": "+schemas.Value(e.ErrorMessage), ": "))
 	return out
 }
 
 // verdict returns how the verifier judged the patch.
 func verdict(e *schemas.EpisodeRow) []param {
-	out := []param{{"Verdict", e.VerifyStatus}}
+	out := []param{{"Verdict", cmp.Or(verdicts[e.VerifyStatus], visible(e.VerifyStatus))}}
 	if e.VerifyMethod != nil {
 		out = append(out, param{"Method", visible(*e.VerifyMethod)})
 	}
@@ -75,10 +92,10 @@ func evidence(e *schemas.EpisodeRow) []param {
 		out = append(out, param{"Claims", fmt.Sprintf("%d true, %d false, %d unchecked", *e.NClaimsTrue, schemas.Value(e.NClaimsFalse), schemas.Value(e.NClaimsUnchecked))})
 	}
 	if e.NUnseen != nil {
-		out = append(out, param{"Mentioned although unseen", fmt.Sprint(*e.NUnseen)})
+		out = append(out, param{"Names that nothing had shown", fmt.Sprint(*e.NUnseen)})
 	}
 	if e.GroundedShare != nil {
-		out = append(out, param{"Grounded share of the texts", fmt.Sprintf("%.0f %%", 100**e.GroundedShare)})
+		out = append(out, param{"Share of the texts that rest on observations", fmt.Sprintf("%.0f %%", 100**e.GroundedShare)})
 	}
 	for _, f := range []struct {
 		name  string

@@ -38,6 +38,7 @@ type place struct {
 		stats *statsPage
 		kept  map[string]selected // by expression
 	}
+	searches stepSearches
 }
 
 // entry is a line of the list: an episode, or a job without one.
@@ -61,9 +62,12 @@ func (p *place) kind() string {
 	return "run"
 }
 
-// refresh reloads the index if the place has changed. The caller must not hold p.mu.
+// refresh reloads the index if the place has changed. While another request uses the index, which a
+// search does for as long as it reads steps, the index stays as it is. The caller must not hold p.mu.
 func (p *place) refresh(ctx context.Context) error {
-	p.mu.Lock()
+	if !p.mu.TryLock() {
+		return nil
+	}
 	defer p.mu.Unlock()
 	if p.data != nil && time.Since(p.checked) < recheck {
 		return nil
@@ -112,6 +116,7 @@ func (p *place) reload(ctx context.Context) error {
 		data.SkipDamaged()
 		_ = p.data.Close()
 		p.data, old = data, nil
+		p.searches.clear()
 	}
 	marks, err := p.data.Marks()
 	if err != nil {
@@ -169,12 +174,9 @@ func searchText(e *schemas.EpisodeRow) string {
 	}, "\n"))
 }
 
-// workingPhase is the phase of a run whose jobs are being worked on.
-const workingPhase = "working"
-
 // running returns the status of a run that a process is working on, or nil.
 func (p *place) running() *observe.Status {
-	if p.status == nil || p.status.Phase != workingPhase {
+	if p.status == nil || !p.status.Live() {
 		return nil
 	}
 	return p.status

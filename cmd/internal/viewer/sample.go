@@ -74,13 +74,15 @@ func (s *Server) showSample(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	base := fmt.Sprintf("/t/%d/%s", p.number, t.Episode.EpisodeID)
+	other := r.URL.Query()
 	v := &samplePage{
 		page: s.page("Training sample", "sample"), Task: visible(fmt.Sprintf("%s#%d", t.Episode.InstanceID, t.Episode.Attempt)),
-		Back: base, Gold: r.URL.Query().Get("gold") != "", View: sampleView, Other: base + "/sample?gold=1",
+		Back: base + listOf(r), Gold: other.Get("gold") != "", View: sampleView,
 	}
-	if v.Gold {
-		v.Other = base + "/sample"
+	if other.Set("gold", "1"); v.Gold {
+		other.Del("gold")
 	}
+	v.Other = base + "/sample?" + other.Encode()
 	rows, err := v.render(t)
 	if err != nil {
 		v.Error = visible(err.Error())

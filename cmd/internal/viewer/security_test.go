@@ -13,24 +13,34 @@ import (
 // Every page shows hostile text as text: no tag, no control character and no bidirectional override
 // of an episode reaches the browser. TestBrowser opens the same pages in a real one.
 func TestHostileTextsStayText(t *testing.T) {
-	staged := hostile()
-	s := open(t, "", runDir(t, staged))
+	staged, unresolved := hostile(), hostile()
+	unresolved.Episode.Resolved = new(false)
+	s := open(t, "", runDir(t, staged), runDir(t, unresolved))
 	address := "/t/1/" + staged.Episode.EpisodeID
-	for _, path := range []string{"/", address, address + "/sample?gold=1", "/stats/1", "/?q=" + "%3Cscript%3E", "/?e=%3Cscript%3E%1b", "/?sort=%3Cscript%3E"} {
-		body := page(t, s, path)
-		for _, forbidden := range []string{"<script>", "<img", "onerror=\"", "<svg onload", "href=\"javascript", "<base", "http-equiv=\"refresh", "\x1b", "\x00", "\x07", "\r", "\u202e"} {
-			if strings.Contains(body, forbidden) {
-				at := strings.Index(body, forbidden)
-				t.Errorf("%s contains %q: …%q…", path, forbidden, body[max(0, at-60):min(len(body), at+60)])
-			}
+	for _, path := range []string{
+		"/", address, address + "/sample?gold=1", "/stats/1", "/?q=" + "%3Cscript%3E", "/?e=%3Cscript%3E%1b", "/?sort=%3Cscript%3E", "/compare?by=bug_kind,repo",
+		"/compare?all=1&by=%3Cscript%3E%1b", "/?in=steps&q=%3Cscript%3E", "/?in=steps&q=%1b", address + "?list=q%3D%253Cscript%253E%1b%22",
+	} {
+		wantHarmless(t, path, page(t, s, path))
+	}
+	wantText(t, page(t, s, "/compare"), "Resolved only by A", "&lt;script&gt;")
+	wantText(t, page(t, s, "/?in=steps&q=%3Cscript%3E"), "<mark>&lt;script&gt;</mark>")
+	wantText(t, page(t, s, address), "␛[31mred", "␀", "⟨U&#43;202E⟩", "&lt;script&gt;")
+}
+
+// wantHarmless checks that a page contains nothing that the attack contains.
+func wantHarmless(t *testing.T, path, body string) {
+	t.Helper()
+	for _, forbidden := range []string{"<script>", "<img", "onerror=\"", "<svg onload", "href=\"javascript", "<base", "http-equiv=\"refresh", "\x1b", "\x00", "\x07", "\r", "\u202e"} {
+		if at := strings.Index(body, forbidden); at >= 0 {
+			t.Errorf("%s contains %q: …%q…", path, forbidden, body[max(0, at-60):min(len(body), at+60)])
 		}
 	}
-	wantText(t, page(t, s, address), "␛[31mred", "␀", "⟨U&#43;202E⟩", "&lt;script&gt;")
 }
 
 func TestHeadersForbidEverythingElse(t *testing.T) {
 	s := open(t, "", runDir(t, sinktest.Episode("run-a", 0)))
-	for _, path := range []string{"/", "/version", "/assets/app.js", "/assets/style.css", "/nothing", "/api/v1/"} {
+	for _, path := range []string{"/", "/version", "/assets/app.js", "/assets/style.css", "/nothing", "/api/v1/", "/compare", "/jobs", "/assets/pages.css"} {
 		h := get(t, s, path).Header()
 		if csp := h.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'; style-src 'self'; script-src 'self'") || strings.Contains(csp, "unsafe") {
 			t.Errorf("%s: policy %q", path, csp)

@@ -27,7 +27,7 @@ import (
 var files embed.FS
 
 var templates = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs(template.FuncMap{"visible": visible}).ParseFS(files, "templates/*.tmpl"))
+	return template.Must(template.New("").Funcs(template.FuncMap{"visible": visible, "about": about}).ParseFS(files, "templates/*.tmpl"))
 })
 
 // Opener opens a dataset or a run.
@@ -38,7 +38,12 @@ type Server struct {
 	places []*place
 	token  string // "" if any client on this machine may read
 	mux    *http.ServeMux
+	gold   map[string]string // patches by task; nil: pages do not show them
 }
+
+// ShowGold makes pages and exported files show gold patches, which are given by the ids of their
+// tasks, beside final ones. Call it before the first request.
+func (s *Server) ShowGold(patches map[string]string) { s.gold = patches }
 
 // New opens the places and returns a server for them. If token is not empty, clients must present
 // it. The caller must call Close.
@@ -111,7 +116,10 @@ func (s *Server) routes() {
 	show("/{$}", s.showList)
 	show("/t/{place}/{episode}", s.showEpisode)
 	show("/t/{place}/{episode}/sample", s.showSample)
+	show("/t/{place}/{episode}/model/{step}", s.showModelCall)
 	show("/stats/{place}", s.showStats)
+	show("/compare", s.showCompare)
+	show("/jobs", s.showJobs)
 	s.mux.HandleFunc("GET /t/{place}/{episode}/s/{step}/{field}", s.serveText)
 	s.mux.HandleFunc("POST /t/{place}/{episode}/mark", s.saveMark)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { s.showError(w, errNotFound) })

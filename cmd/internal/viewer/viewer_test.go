@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tracesmith/tracesmith/internal/sinktest"
@@ -42,6 +43,10 @@ func TestListFindsSortsAndPages(t *testing.T) {
 	}
 	body := page(t, s, "/?outcome=unresolved&sort=-n_turns")
 	wantText(t, body, `aria-current="true"`, `aria-sort="descending"`, "1–77 of 77", "resolved</span> <span class=\"quiet\">153", `name="outcome" value="unresolved"`)
+	wantText(t, page(t, s, "/"), `title="replies of the policy"`, `title="the agent knows the reference fix and made its edits">resolved with gold`, ">Repository</summary>")
+	if strings.Contains(page(t, open(t, "", runDir(t, many(3)...)), "/"), ">Repository</summary>") {
+		t.Error("the list can be narrowed by a field of which every episode has another value")
+	}
 	for query, message := range map[string]string{"?e=resolvd": `did you mean &#34;resolved&#34;`, "?sort=n_turn": `did you mean &#34;n_turns&#34;`} {
 		wantText(t, page(t, s, "/"+query), message, `role="alert"`)
 	}
@@ -71,7 +76,7 @@ func TestEpisodeShowsTheDebuggerAndTheResult(t *testing.T) {
 			ClaimsJSON: new(`[{"kind":"value","expression":"n","value":"2","verdict":"false","why":"step 1 prints 1"}]`),
 		}
 	}
-	listing := "Current frame: a.py:2 in total\n   1    \tdef total():\n   2 B->\t    return n"
+	listing := "Current frame: a.py:2 in total\n   1    \t    def total():\n   2 B->\t        return n"
 	staged.Steps = []schemas.StepRow{
 		step(0, "c", "hit\n"+listing, 2, "a.py:1-2", `[{"file":"a.py","line":2,"enabled":true,"hits":1}]`),
 		step(1, "p n", "1\n"+listing, 2, "a.py:1-2", `[{"file":"a.py","line":2,"enabled":true,"hits":1}]`),
@@ -83,9 +88,9 @@ func TestEpisodeShowsTheDebuggerAndTheResult(t *testing.T) {
 	s := open(t, "", runDir(t, staged))
 	body := page(t, s, "/t/1/"+staged.Episode.EpisodeID)
 	wantText(t, body,
-		"●▶   2      return n", "first stop", "set breakpoint a.py:2", "hit breakpoint a.py:2 (2 times)", "set breakpoint b.py:9", "b.py:9 if x &gt; 1",
+		"    1  def total():\n●▶   2      return n", "first stop", "set breakpoint a.py:2", "hit breakpoint a.py:2 (2 times)", "set breakpoint b.py:9", "b.py:9 if x &gt; 1",
 		"<pre>2</pre><p class=\"quiet\">step 1 had</p><pre class=\"before\">1</pre>",
-		`<span class="badge bad">false</span> value · n · is 2`, "step 1 prints 1", `<span class="add">&#43;    return n &#43; 1`, "1 of 1", `id="s2"`, `href="#s2"`)
+		`title="step 1 prints 1">false</span> value: n is 2`, "step 1 prints 1", `<span class="add">&#43;    return n &#43; 1`, "<dd>the agent knows the reference fix and made its edits</dd>", "1 of 1", `id="s2"`, `href="#s2"`)
 	if w := get(t, s, "/t/1/nothing"); w.Code != http.StatusNotFound {
 		t.Errorf("an unknown episode has status %d", w.Code)
 	}
@@ -168,6 +173,34 @@ func TestMarksAreStoredNextToTheRun(t *testing.T) {
 	wantText(t, page(t, again, "/"), "guesses &lt;b&gt;")
 	if post("", "", "same-origin"); list(t, s, "?mark=reject").Matched != 0 {
 		t.Error("the mark is still there")
+	}
+}
+
+// The race detector finds what requests share without a lock.
+func TestRequestsAtTheSameTime(t *testing.T) {
+	all := many(4)
+	dir := runDir(t, all[:3]...)
+	s := open(t, "", dir)
+	episode := "/t/1/" + all[1].Episode.EpisodeID
+	var requests sync.WaitGroup
+	for _, path := range []string{"/", "/?e=resolved", "/?sort=-n_turns", "/stats/1", episode, episode + "/sample", "/version", "/?e=n_turns+%3E+0"} {
+		requests.Go(func() {
+			for range 5 {
+				if w := get(t, s, path); w.Code != http.StatusOK {
+					t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
+				}
+			}
+		})
+	}
+	requests.Go(func() {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost"+episode+"/mark", strings.NewReader("mark=keep"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		s.ServeHTTP(httptest.NewRecorder(), r)
+	})
+	stage(t, dir, all[3])
+	requests.Wait()
+	if got := list(t, s, "?mark=keep"); got.Matched != 1 {
+		t.Errorf("%d episodes are marked, want 1", got.Matched)
 	}
 }
 

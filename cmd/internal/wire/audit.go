@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/configs"
@@ -17,10 +16,8 @@ func Audit(ctx context.Context, place string, cfg configs.S3) (publish.AuditRepo
 	if root, version := publish.VersionOf(place); version != "" {
 		return zero, fmt.Errorf("%s is one version of a dataset: name %s, all of whose versions are checked", place, root)
 	}
-	if !strings.Contains(place, "://") {
-		if _, err := os.Stat(place); err != nil {
-			return zero, fmt.Errorf("%s does not exist: name a run directory (run --run-dir) or a dataset (publish --to)", place)
-		}
+	if err := checkPlace(place); err != nil {
+		return zero, err
 	}
 	if !isRun(place) {
 		store, err := OpenStore(ctx, place, cfg)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"maps"
 	"os"
@@ -92,13 +93,26 @@ func (d *Data) skips(key string, err error) bool {
 	return true
 }
 
+// checkPlace returns an error if place is local and not a directory.
+func checkPlace(place string) error {
+	if strings.Contains(place, "://") {
+		return nil
+	}
+	switch st, err := os.Stat(place); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s does not exist: name a run directory (run --run-dir) or a dataset (publish --to)", place)
+	case err == nil && !st.IsDir():
+		return fmt.Errorf("%s is a file: name a run directory (run --run-dir) or a dataset (publish --to)", place)
+	default:
+		return err
+	}
+}
+
 // OpenData opens a dataset (its latest version, or the one that place names) or the
 // staged episodes of a run directory.
 func OpenData(ctx context.Context, place string, cfg configs.S3) (*Data, error) {
-	if !strings.Contains(place, "://") {
-		if _, err := os.Stat(place); err != nil {
-			return nil, fmt.Errorf("%s does not exist: name a run directory (run --run-dir) or a dataset (publish --to)", place)
-		}
+	if err := checkPlace(place); err != nil {
+		return nil, err
 	}
 	if isRun(place) {
 		store, err := OpenStaging(ctx, place, cfg)

@@ -213,7 +213,7 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 		return &pipeline.StopError{Code: 2, Err: fmt.Errorf("run %s is coordinated by tracesmith %s (protocol %d), and this worker is %s (protocol %d)",
 			entry.RunID, entry.Version, entry.Protocol, w.opt.Version, engine.Protocol), Remedy: "install the same version here: rows of one run come from one version"}
 	}
-	o, err := w.fetchOffer(ctx, entry)
+	o, spec, err := w.fetchOffer(ctx, entry)
 	if err != nil {
 		if w.conn.Completed(ctx, entry.RunID) {
 			return nil
@@ -224,7 +224,7 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 	cfg.LLM.ModelsEntry = o.ModelsEntry
 	cfg.Run.Workers = w.opt.Slots
 	run, err := NewRun(ctx, cfg, RunOptions{
-		Cluster: w.conn, Drain: w.opt.Drain, Producer: w.opt.Version, Commit: w.opt.Commit, Getenv: w.opt.Host.Getenv, Environ: w.opt.Host.Environ,
+		RunID: o.RunID, Cluster: w.conn, Drain: w.opt.Drain, Producer: w.opt.Version, Commit: w.opt.Commit, Getenv: w.opt.Host.Getenv, Environ: w.opt.Host.Environ,
 		Progress: w.opt.Progress, Warn: w.opt.Host.Warn, Hooks: w.opt.Hooks,
 	})
 	if err != nil {
@@ -250,22 +250,23 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 	}
 	deps.Observer = observe.NewPlain(w.opt.Progress)
 	run.reap(ctx)
-	return fleet.Work(ctx, fleet.Config{Config: parts, Conn: w.conn}, deps, w.self)
+	return fleet.Work(ctx, fleet.Config{Config: parts, Conn: w.conn, RunSpec: spec}, deps, w.self)
 }
 
-func (w *Worker) fetchOffer(ctx context.Context, entry engine.RunEntry) (o offer, err error) {
+// fetchOffer returns the offer of a run, also as the document from which it was decoded.
+func (w *Worker) fetchOffer(ctx context.Context, entry engine.RunEntry) (o offer, spec []byte, err error) {
 	var info fleet.RunDetails
 	if err := json.Unmarshal(entry.Info, &info); err != nil {
-		return o, fmt.Errorf("reading the entry of run %s: %w", entry.RunID, err)
+		return o, nil, fmt.Errorf("reading the entry of run %s: %w", entry.RunID, err)
 	}
-	body, err := w.conn.Body(ctx, entry.RunID, info.RunSpec)
+	spec, err = w.conn.Body(ctx, entry.RunID, info.RunSpec)
 	if err != nil {
-		return o, err
+		return o, nil, err
 	}
-	if err := json.Unmarshal(body, &o); err != nil {
-		return o, fmt.Errorf("reading the offer of run %s: %w", entry.RunID, err)
+	if err := json.Unmarshal(spec, &o); err != nil {
+		return o, nil, fmt.Errorf("reading the offer of run %s: %w", entry.RunID, err)
 	}
-	return o, nil
+	return o, spec, nil
 }
 
 // matches returns an error if the offered configuration makes a different run on this
@@ -280,7 +281,7 @@ func (o offer) matches(cfg pipeline.Config, tasks []schemas.Task) error {
 	if tasksHash(tasks) != o.Tasks {
 		diff = append(diff, "tasks")
 	}
-	if len(diff) == 0 && cfg.RunID == o.RunID {
+	if len(diff) == 0 {
 		return nil
 	}
 	return &pipeline.StopError{Code: 2, Err: fmt.Errorf("run %s is a different run on this machine: %s differ", o.RunID, strings.Join(diff, ", ")),

@@ -114,11 +114,11 @@ func (a *Agent) connectNamed(getenv func(string) string) error {
 
 // openModel connects one model. section is where the configuration holds l.
 func (a *Agent) openModel(section string, l configs.LLM, getenv func(string) string) (llms.Client, error) {
-	client, checks, err := newClient(section, l, a.prices(l), a.cfg.Limits.Any(), getenv, a.warn)
+	client, endpoints, err := newClient(section, l, a.prices(l), a.cfg.Limits.Any(), getenv, a.warn)
 	if err != nil {
 		return nil, WithPlace(a.cfg, section+".with", err)
 	}
-	a.servers = append(a.servers, modelServer{section, l, checks})
+	a.servers = append(a.servers, modelServer{section, l, endpoints})
 	return llms.WithTraits(client, traits(l)), nil
 }
 
@@ -174,12 +174,17 @@ func providerClient(section string, l configs.LLM, e configs.LLMEndpoint, getenv
 	return client, nil
 }
 
-// newClient returns a client of one model that distributes calls over its endpoints, and for
-// each endpoint a check that asks, at no cost, whether it works, or nil. section is where the
-// configuration holds l.
-func newClient(section string, l configs.LLM, prices middle.Prices, limited bool, getenv func(string) string, note func(string)) (llms.Client, []llms.Checker, error) {
+// modelEndpoint has what the program needs of an endpoint besides its client.
+type modelEndpoint struct {
+	checker llms.Checker // asks, at no cost, whether the endpoint works; nil: it cannot be asked
+	pace    *middle.Pace
+}
+
+// newClient returns a client of one model that distributes calls over its endpoints. section is where
+// the configuration holds l.
+func newClient(section string, l configs.LLM, prices middle.Prices, limited bool, getenv func(string) string, note func(string)) (llms.Client, []modelEndpoint, error) {
 	var endpoints []middle.Endpoint
-	var checks []llms.Checker
+	var out []modelEndpoint
 	counter, err := tokens.Choose(l.Tokenizer, l.Model)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s.tokenizer: %w", section, err)
@@ -190,9 +195,9 @@ func newClient(section string, l configs.LLM, prices middle.Prices, limited bool
 			return nil, nil, err
 		}
 		c, _ := client.(llms.Checker)
-		checks = append(checks, c)
-		endpoints = append(endpoints, middle.Endpoint{Client: client, Name: e.BaseURL, Weight: e.Weight, Counter: counter,
-			Pace: middle.NewPace(middle.PaceConfig{RPM: float64(e.RPM), TPM: float64(e.TPM), Parallel: e.Parallel})})
+		pace := middle.NewPace(middle.PaceConfig{RPM: float64(e.RPM), TPM: float64(e.TPM), Parallel: e.Parallel})
+		out = append(out, modelEndpoint{c, pace})
+		endpoints = append(endpoints, middle.Endpoint{Client: client, Name: e.BaseURL, Weight: e.Weight, Counter: counter, Pace: pace})
 	}
 	c, err := middle.Wrap(endpoints, middle.Config{
 		Retry: middle.RetryConfig{MaxTries: uint(l.MaxRetries) + 1}, Prices: prices, Limited: limited, Cache: l.Cache, Warn: note,
@@ -200,7 +205,7 @@ func newClient(section string, l configs.LLM, prices middle.Prices, limited bool
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", section, err)
 	}
-	return c, checks, nil
+	return c, out, nil
 }
 
 // prices returns the model's own price, then those of section prices.

@@ -26,7 +26,7 @@ const (
 type modelServer struct {
 	section string // where the configuration holds the model
 	llm     configs.LLM
-	checks  []llms.Checker
+	parts   []modelEndpoint // in the order of llm.AllEndpoints
 }
 
 // cheapChecks returns the checks that a run performs before its first episode. They cost nothing,
@@ -134,7 +134,7 @@ func (a *Agent) canaryClient(s modelServer, e configs.LLMEndpoint, getenv func(s
 func (s modelServer) endpoints() []preflight.Endpoint {
 	var out []preflight.Endpoint
 	for i, e := range s.llm.AllEndpoints() {
-		out = append(out, preflight.Endpoint{Section: s.section, URL: e.BaseURL, Checker: s.checks[i], Sample: sampling(s.llm)})
+		out = append(out, preflight.Endpoint{Section: s.section, URL: e.BaseURL, Checker: s.parts[i].checker, Sample: sampling(s.llm)})
 	}
 	return out
 }

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +31,7 @@ import (
 type RunOptions struct {
 	Fresh            bool
 	Retry            []string
+	RunID            string          // on a worker, the ID of the run; "": that of the run directory, or a new one
 	Cluster          *engine.Conn    // where workers of other processes take the jobs; nil: this process executes them
 	Drain            <-chan struct{} // see pipeline.Deps.Drain
 	Command          []string
@@ -118,6 +121,7 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 	if err != nil {
 		return observe.Report{}, err
 	}
+	r.warnChangedLimits()
 	r.reap(ctx)
 	defer func() { // a daemon may have started a sandbox after the death of the process that requested it
 		if ctx.Err() == nil {
@@ -132,8 +136,29 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 		return observe.Report{}, err
 	}
 	place := r.opt.Cluster.Place()
-	fmt.Fprintf(r.opt.Progress, "coordinating via %s; start workers with: tracesmith worker --nats %s\n", place, place)
+	fmt.Fprintf(r.opt.Progress, "coordinating via %s\nstart workers with: tracesmith worker --nats %s\n", place, place)
 	return fleet.Coordinate(ctx, fleet.Config{Config: cfg, Conn: r.opt.Cluster, InFlight: r.cfg.Engine.InFlight, RunSpec: offer}, deps)
+}
+
+// warnChangedLimits names limits of an episode that differ from those with which the run began, because the
+// episodes that it reuses had those.
+func (r *Run) warnChangedLimits() {
+	var began configs.Config
+	info, err := rundir.ReadInfo(r.cfg.Run.Dir)
+	if err != nil || r.opt.Fresh || json.Unmarshal(info.Config, &began) != nil {
+		return
+	}
+	for _, limit := range []struct {
+		setting    string
+		began, now any
+	}{
+		{"agent.max_steps", began.Agent.MaxSteps, r.cfg.Agent.MaxSteps}, {"agent.wall", began.Agent.Wall, r.cfg.Agent.Wall},
+		{"agent.max_prompt_tokens", began.Agent.MaxPromptTokens, r.cfg.Agent.MaxPromptTokens},
+	} {
+		if limit.began != limit.now {
+			fmt.Fprintf(r.opt.Warn, "warning: the run began with %s %v, and continues with %v: reused episodes are not run again\n", limit.setting, limit.began, limit.now)
+		}
+	}
 }
 
 // Episodes returns the ids of the batch's episodes, in the order in which they start.
@@ -153,22 +178,22 @@ func (r *Run) Episodes(ctx context.Context) ([]string, error) {
 // runID returns the id of the run, from which the ids of its episodes derive. A run that
 // stages in its own directory has a random id, so that the same configuration in two
 // directories makes different episodes, which can be published together. With a cluster
-// or a configured staging location, the id depends only on plan, a hash of the agent and
-// the tasks, so that the same command resumes the same run on every machine.
+// or a configured staging location, the id of a new directory depends only on plan, a hash of
+// the agent and the tasks, so that the same command resumes the same run on every machine.
 func (r *Run) runID(plan string) string {
 	r.idOnce.Do(func() {
 		const digits = 8
 		name := r.cfg.Run.Name + "-"
-		r.id = name + plan[:digits]
-		if r.opt.Cluster != nil {
+		if r.id = r.opt.RunID; r.id != "" {
 			return
 		}
+		r.id = name + plan[:digits]
 		info, err := rundir.ReadInfo(r.cfg.Run.Dir)
 		if err == nil && !r.opt.Fresh && len(info.RunID) == len(name)+digits && strings.HasPrefix(info.RunID, name) {
 			r.id = info.RunID
 			return
 		}
-		if r.cfg.Run.Staging != "" {
+		if r.cfg.Run.Staging != "" || r.opt.Cluster != nil {
 			return
 		}
 		r.id = name + schemas.ShortHash([]any{plan, rand.Text()})[:digits]
@@ -205,7 +230,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 		}, pipeline.Deps{
 			Drain: r.opt.Drain, Clock: r.opt.Clock,
 			Source: r.Bench.Source, NewEnv: r.NewEnv, NewPolicy: r.Agent.Policy, Verifier: r.Bench, Baseline: r.Baseline, Pairs: r.Bench.Pairs(),
-			Preflight: r.preflight, Hooks: r.opt.Hooks, Staging: staging, Observer: r.observer(),
+			Preflight: r.preflight, Hooks: r.opt.Hooks, Staging: staging, Observer: r.observer(), Endpoints: r.endpoints,
 		}, nil
 }
 
@@ -229,13 +254,29 @@ func (r *Run) callTimeout() time.Duration {
 	return r.cfg.LLM.Timeout
 }
 
+// endpoints returns the state of the model servers.
+func (r *Run) endpoints() (out []observe.Endpoint) {
+	for _, s := range r.Agent.servers {
+		for i, e := range s.llm.AllEndpoints() {
+			now := s.parts[i].pace.State()
+			_, place, _ := strings.Cut(e.BaseURL, "://")
+			one := observe.Endpoint{Name: strings.TrimSpace(s.llm.Model + " " + place), Running: now.Running, Refused: now.Refused, Failed: now.Failed, Pause: now.Pause}
+			if !math.IsInf(now.Parallel, 1) {
+				one.Limit = int(now.Parallel)
+			}
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
 // reap removes what killed processes left behind, even if no job is left: the last
 // process may have died between its last episode and its exit.
 func (r *Run) reap(ctx context.Context) {
 	if n, err := r.Bench.Reap(ctx, r.Tasks); err != nil {
 		fmt.Fprintf(r.opt.Warn, "warning: %v\n", err)
 	} else if n > 0 {
-		fmt.Fprintf(r.opt.Warn, "removed %d sandboxes and directories that earlier processes left behind\n", n)
+		fmt.Fprintf(r.opt.Warn, "removed sandboxes and directories that earlier processes left behind: %d\n", n)
 	}
 }
 

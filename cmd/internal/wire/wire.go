@@ -101,5 +101,8 @@ func FindTask(tasks []schemas.Task, ref string) (schemas.Task, error) {
 	if len(names) > 20 {
 		names, more = names[:20], fmt.Sprintf(" and %d more", len(tasks)-20)
 	}
+	if len(tasks) > 0 {
+		more += " (source " + tasks[0].Source + "; --dir or --source name another one)"
+	}
 	return schemas.Task{}, fmt.Errorf("no task %q; there are %s%s", ref, strings.Join(names, ", "), more)
 }

@@ -20,7 +20,7 @@ function storeToggles() {
   } catch { /* a file of another origin keeps its address */ }
 }
 
-const items = () => all('.step, .result, .episodes tbody tr').filter(shown);
+const items = () => all('.step, .result, .episodes tbody tr:not(.hits), .tasks tbody tr').filter(shown);
 
 function current(list) {
   const chosen = list.findIndex((item) => item.classList.contains('chosen'));
@@ -98,21 +98,37 @@ document.addEventListener('click', (event) => {
   if (event.target.id === 'keys') keys['?']();
 });
 
-// Replaces the list when the server has new episodes. Pages of one episode never change.
+// Replaces parts of this page by those of another address.
+async function replace(address, parts) {
+  const next = new DOMParser().parseFromString(await (await fetch(address)).text(), 'text/html');
+  for (const part of parts) document.querySelector(part)?.replaceWith(document.adoptNode(next.querySelector(part)));
+}
+
+// Replaces the list when the server has new episodes, and the running jobs always. Pages of one
+// episode never change.
 async function update() {
   try {
     const version = (await (await fetch('/version')).json()).version;
-    if (version === document.body.dataset.version || document.activeElement?.matches('input')) return;
-    const text = await (await fetch(location.href)).text();
-    const next = new DOMParser().parseFromString(text, 'text/html');
+    if (version === document.body.dataset.version || document.activeElement?.matches('input, select')) {
+      if (document.querySelector('.jobs section')) await replace('/jobs', ['.jobs']);
+      return;
+    }
     const chosen = document.querySelector('.chosen a')?.getAttribute('href');
-    for (const part of ['.top', '.columns']) document.querySelector(part).replaceWith(document.adoptNode(next.querySelector(part)));
+    await replace(location.href, ['.top', '.jobs', '.columns']);
     document.body.dataset.version = version;
+    foldFacets();
     all('.episodes tbody tr').find((row) => chosen && row.querySelector('a')?.getAttribute('href') === chosen)?.classList.add('chosen');
   } catch { /* the server has stopped, or will answer the next time */ }
 }
 
+// On a narrow screen, the values by which the list can be narrowed come before it.
+function foldFacets() {
+  if (!matchMedia('(max-width: 60rem)').matches) return;
+  for (const facet of all('aside details')) facet.open = facet.querySelector('.on') !== null;
+}
+
 restoreToggles();
+foldFacets();
 settleHash();
 addEventListener('hashchange', settleHash);
-if (document.body.matches('.list') && location.protocol !== 'file:') setInterval(update, 2000);
+if (document.body.matches('.list, .compare, .running') && location.protocol !== 'file:') setInterval(update, 2000);
