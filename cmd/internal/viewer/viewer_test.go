@@ -42,7 +42,7 @@ func TestListFindsSortsAndPages(t *testing.T) {
 		}
 	}
 	body := page(t, s, "/?outcome=unresolved&sort=-n_turns")
-	wantText(t, body, `aria-current="true"`, `aria-sort="descending"`, "1–77 of 77", "resolved</span> <span class=\"quiet\">153", `name="outcome" value="unresolved"`)
+	wantText(t, body, `aria-current="true"`, `aria-sort="descending"`, "1–77 of 77", "resolved with gold</span> <span class=\"quiet\">153", `name="outcome" value="unresolved"`)
 	wantText(t, page(t, s, "/"), `title="replies of the policy"`, `title="the agent knows the reference fix and made its edits">resolved with gold`, ">Repository</summary>")
 	if strings.Contains(page(t, open(t, "", runDir(t, many(3)...)), "/"), ">Repository</summary>") {
 		t.Error("the list can be narrowed by a field of which every episode has another value")
