@@ -199,8 +199,8 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if err := rep.write(f.out + lintSuffix); err != nil {
 		return err
 	}
-	f.printResult(s, rep)
 	printWarnings(s, data)
+	f.printResult(s, rep)
 	return nil
 }
 
@@ -229,8 +229,7 @@ func (f *exportFlags) printResult(s *State, rep lint) {
 	}
 }
 
-// selected applies the selection to all episodes. It returns the ids of the selected episodes
-// and the report with its first counts.
+// selected returns the ids of the selected episodes and the report with its first counts.
 func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (map[string]bool, lint, error) {
 	settings, _ := parseSettings(f.settings) // build has checked them
 	rep := lint{

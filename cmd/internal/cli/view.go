@@ -20,7 +20,7 @@ import (
 type viewFlags struct {
 	dataFlags
 	listen, export, expr, episode string
-	gold                          bool
+	gold, notes                   bool
 }
 
 func newView(s *State) *cobra.Command {
@@ -34,7 +34,8 @@ func newView(s *State) *cobra.Command {
 			"standard output.\n\n" +
 			"The viewer answers only this machine. If --listen names another address than\n" +
 			"loopback, readers need the token in the printed address.\n\n" +
-			"--export writes a file that needs neither a server nor a network, to share.",
+			"--export writes a file that needs neither a server nor a network, to share. It\n" +
+			"leaves out your marks and notes, except with --notes.",
 		Example: "  tracesmith view out/quickstart/dataset\n" +
 			"  tracesmith view runs/a runs/b -e 'outcome == \"limit\"'\n" +
 			"  tracesmith view runs/a --episode stockroom --export stockroom.html",
@@ -47,6 +48,7 @@ func newView(s *State) *cobra.Command {
 	c.Flags().StringVar(&f.export, "export", "", "write one HTML `file` instead of serving")
 	c.Flags().StringVarP(&f.expr, "expr", "e", "", "show or export only the episodes that an expression keeps, as in filter -e")
 	c.Flags().BoolVar(&f.gold, "gold", false, "also show gold patches, read from the source of the run's tasks or, for a dataset, from tasks.source")
+	c.Flags().BoolVar(&f.notes, "notes", false, "also export your marks and notes")
 	c.Flags().StringVar(&f.episode, "episode", "", "show or export only this episode (id, prefix or instance id)")
 	return c
 }
@@ -146,7 +148,11 @@ func (f *viewFlags) write(ctx context.Context, s *State, server *viewer.Server) 
 	if err != nil {
 		return Usage(fmt.Errorf("creating the exported file: %w", err))
 	}
-	n, err := server.Export(ctx, file, f.expr, f.episode)
+	live := newLiveLine(s)
+	n, err := server.Export(ctx, file, viewer.Export{Expr: f.expr, Episode: f.episode, Notes: f.notes, Progress: func(done, total int) {
+		live.show("reading episode %d of %d", done+1, total)
+	}})
+	live.erase()
 	if err = errors.Join(err, file.Close()); err != nil {
 		_ = os.Remove(f.export)
 		return Usage(err)

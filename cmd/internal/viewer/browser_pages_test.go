@@ -141,3 +141,39 @@ func TestBrowserFollowsRunningJobs(t *testing.T) {
 	b.want(t, `document.querySelector(".jobs section") === null && document.querySelector(".live") === null`)
 	b.quiet(t, server.URL+"/")
 }
+
+func TestBrowserMarksWithTheKeyboard(t *testing.T) {
+	b := openBrowser(t)
+	all := many(4)
+	s := open(t, "", runDir(t, all...))
+	server := httptest.NewServer(s)
+	defer server.Close()
+	at := func(i int) string {
+		return `document.readyState === "complete" && location.pathname.endsWith(` + quote(all[i].Episode.EpisodeID) + `)`
+	}
+	b.visit(t, server.URL+"/?sort=n_turns")
+	b.want(t, `document.querySelectorAll(".episodes tbody tr").length === 4`)
+	b.press(t, "j")
+	b.follow(t, "\r")
+	b.want(t, at(0))
+	b.press(t, "m")
+	b.want(t, `document.activeElement.name === "note"`)
+	b.follow(t, "odd\r") // chromedp types the m as well
+	b.want(t, at(0)+` && document.querySelector("[name=note]").value.endsWith("odd") && document.querySelector("[aria-pressed]") === null`)
+	b.follow(t, "x")
+	b.want(t, at(1))
+	b.follow(t, "y")
+	b.want(t, at(2))
+	b.follow(t, "[")
+	b.want(t, at(1)+` && document.querySelector("h1 .mark-keep") !== null`)
+	b.press(t, "m")
+	b.follow(t, "\b\r") // a note alone changes no mark
+	b.want(t, at(1)+` && document.querySelector("h1 .mark-keep") !== null`)
+	b.visit(t, server.URL+"/t/1/"+all[3].Episode.EpisodeID+"?list="+url.QueryEscape("mark=unmarked&sort=n_turns"))
+	b.follow(t, "x") // the last one leads back to the list
+	b.want(t, `location.pathname === "/" && document.querySelectorAll(".episodes tbody tr").length === 1`)
+	if got := list(t, s, "?mark=reject"); got.Matched != 2 {
+		t.Errorf("%d episodes are rejected, want 2", got.Matched)
+	}
+	b.quiet(t, server.URL+"/")
+}

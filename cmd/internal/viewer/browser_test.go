@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/tracesmith/tracesmith/cmd/internal/viewer"
 	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
@@ -156,7 +157,7 @@ func TestBrowserRunsNothingOfAnEpisode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	if _, err := s.Export(t.Context(), out, "", ""); err != nil {
+	if _, err := s.Export(t.Context(), out, viewer.Export{}); err != nil {
 		t.Fatal(err)
 	}
 	alone := openBrowser(t)

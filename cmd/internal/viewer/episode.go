@@ -232,18 +232,27 @@ func tagsOf(s *schemas.StepRow) []tag {
 	add(schemas.Value(s.GoldEdit), "gold edit", "warn", "the edit comes from the gold patch")
 	add(schemas.Value(s.GoldHitHunk), "at the fix", "gold", "shows lines that the gold patch changes")
 	add(!schemas.Value(s.GoldHitHunk) && schemas.Value(s.GoldHitFile), "file of the fix", "gold", "shows a file that the gold patch changes")
-	add(schemas.Value(s.GoldNDiffering) > 0, plural(schemas.Value(s.GoldNDiffering), "value")+" differ", "gold", "values that the fixed program prints differently at the same stop")
+	add(schemas.Value(s.GoldNDiffering) > 0, plural(schemas.Value(s.GoldNDiffering), "different value"), "gold", "values that the fixed program prints differently at the same stop")
 	add(schemas.Value(s.LinesNew) > 0, plural(schemas.Value(s.LinesNew), "new line"), "plain", "lines of source that no earlier step had shown")
 	add(schemas.Value(s.SurpriseBits) > 0, fmt.Sprintf("%.1f bits", schemas.Value(s.SurpriseBits)), "plain", "how surprising the choice of the place is")
 	if s.PromptTokens != nil || s.CompletionTokens != nil {
 		add(true, fmt.Sprintf("%s → %s tokens", grouped(schemas.Value(s.PromptTokens)), grouped(schemas.Value(s.CompletionTokens))), "plain",
-			fmt.Sprintf("prompt (%s cached) and reply (%s reasoning)", grouped(schemas.Value(s.CachedTokens)), grouped(schemas.Value(s.ReasoningTokens))))
+			"prompt"+ofWhich(s.CachedTokens, "cached")+" and reply"+ofWhich(s.ReasoningTokens, "reasoning"))
 	}
+	add(schemas.Value(s.LLMRetries) > 0, fmt.Sprintf("%d failed before", schemas.Value(s.LLMRetries)), "warn", "attempts at the model call that failed")
 	add(s.CostUSD != nil && *s.CostUSD > 0, observe.USD(schemas.Value(s.CostUSD)), "plain", "cost of the model call")
 	add(schemas.Value(s.LLMMS) >= 100, "model "+millis(schemas.Value(s.LLMMS)), "plain", "time of the model call")
 	add(schemas.Value(s.EnvMS) >= 100 && s.ToolName != nil, millis(schemas.Value(s.EnvMS)), "plain", "time of the call")
 	add(schemas.Value(s.ContextOp) != "" && schemas.Value(s.ContextOp) != "none", "history: "+schemas.Value(s.ContextOp), "plain", "how the prompt was shortened")
 	return tags
+}
+
+// ofWhich returns how much of a number is of a kind, in parentheses; "" if that is unknown.
+func ofWhich(n *int64, kind string) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s %s)", grouped(*n), kind)
 }
 
 // prompts are the signs before the commands of tools that take nothing else.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/configs/nearest"
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
@@ -40,7 +41,7 @@ var facets = []struct {
 }{
 	{"place", "Place", "", func(e *entry) string { return fmt.Sprint(e.place.number) }},
 	{"outcome", "Outcome", "outcome", (*entry).outcome},
-	{"mark", "Your mark", "", (*entry).mark},
+	{"mark", "Your mark", "", ofEpisode(func(e *entry) string { return cmp.Or(e.place.marks[e.id].Mark, "unmarked") })},
 	{"agent", "Agent", "agent_name", ofRow(func(r *schemas.EpisodeRow) string { return r.AgentName })},
 	{"model", "Model", "model", ofRow(func(r *schemas.EpisodeRow) string { return r.Model })},
 	{"exit", "Exit reason", "exit_reason", ofRow(func(r *schemas.EpisodeRow) string { return r.ExitReason })},
@@ -53,11 +54,16 @@ var facets = []struct {
 }
 
 func ofRow(value func(*schemas.EpisodeRow) string) func(*entry) string {
+	return ofEpisode(func(e *entry) string { return value(e.row) })
+}
+
+// ofEpisode returns a function that has no value for jobs without an episode.
+func ofEpisode(value func(*entry) string) func(*entry) string {
 	return func(e *entry) string {
 		if e.row == nil {
 			return ""
 		}
-		return value(e.row)
+		return value(e)
 	}
 }
 
@@ -72,7 +78,7 @@ func (e *entry) outcome() string {
 	case e.dead != nil:
 		return cmp.Or(schemas.Value(e.dead.ErrorClass), "dead letter")
 	}
-	return cmp.Or(schemas.Value(e.row.Outcome), "unknown")
+	return cmp.Or(e.row.OutcomeText(), "unknown")
 }
 
 func (e *entry) errorClass() string {
@@ -81,8 +87,6 @@ func (e *entry) errorClass() string {
 	}
 	return ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.ErrorClass) })(e)
 }
-
-func (e *entry) mark() string { return e.place.marks[e.id].Mark }
 
 func parseQuery(values url.Values) query {
 	q := query{Search: values.Get("q"), Steps: values.Get("in") == inSteps, Expr: strings.TrimSpace(values.Get("e")), Sort: values.Get("sort"), Facets: map[string]string{}}
@@ -209,20 +213,32 @@ func narrow(entries []*entry, q query, skip string) []*entry {
 	return entries
 }
 
-// sortEntries sorts by a column of table episodes. Entries without a value come last.
+// tokensColumn stands for the tokens of all model calls. They are no column of table episodes.
+const tokensColumn = "tokens"
+
+// sortEntries sorts by a column of table episodes, or by tokensColumn. Entries without a value come last.
 func sortEntries(entries []*entry, by string) error {
 	name, descending := strings.CutPrefix(by, "-")
 	if by == "" {
 		return nil
 	}
-	column, err := episodeColumn("sort", name)
-	if err != nil {
-		return err
+	value := func(r *schemas.EpisodeRow) any {
+		if n := metrics.Tokens(r); n != nil {
+			return *n
+		}
+		return nil
+	}
+	if name != tokensColumn {
+		column, err := episodeColumn("sort", name)
+		if err != nil {
+			return err
+		}
+		value = func(r *schemas.EpisodeRow) any { return column.Value(reflect.ValueOf(r).Elem()) }
 	}
 	values := make(map[*entry]any, len(entries))
 	for _, e := range entries {
 		if e.row != nil {
-			values[e] = column.Value(reflect.ValueOf(e.row).Elem())
+			values[e] = value(e.row)
 		}
 	}
 	slices.SortStableFunc(entries, func(a, b *entry) int {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -31,6 +32,7 @@ type listPage struct {
 	Error      string
 	Limit      string   // says that a search in the steps reached its limit
 	entries    []*entry // all that match
+	numbers    []int    // numberColumns that it has
 	hits       map[*entry]stepHits
 	unsearched int
 }
@@ -70,8 +72,9 @@ type lineView struct {
 	ID, Place, Task, Agent, Model      string
 	OutcomeAbout                       string
 	Outcome, Class, Detail, Mark, Note string
-	Turns, Steps, Errors, Tokens, Wall string
-	Cost, PDB                          string
+	Turns, Steps                       string
+	Numbers                            []param   // by the titles of numberColumns
+	Span                               int       // columns between outcome and id
 	Hits                               []hitView // of a search in the steps
 	MoreHits                           int
 }
@@ -82,14 +85,26 @@ type hitView struct {
 	Step                      int32
 }
 
-// listColumns are the columns of the list; those with a column of table episodes can be sorted.
-var listColumns = []struct {
-	title, column string
-	number        bool
+// numberColumns are the columns of the list with a number. Those without a value in any line are left out.
+var numberColumns = []struct {
+	title, column string // of table episodes, or tokensColumn
+	text          func(*schemas.EpisodeRow) string
 }{
-	{"Outcome", "outcome", false}, {"Task", "instance_id", false}, {"Agent", "agent_name", false}, {"Turns", "n_turns", true},
-	{"Steps", "n_steps", true}, {"pdb", "n_pdb", true}, {"Errors", "n_errors", true}, {"Tokens", "sft_tokens", true}, {"Cost", "cost_usd", true},
-	{"Time", "wall_ms", true}, {"Episode", "episode_id", false},
+	{"Turns", "n_turns", func(r *schemas.EpisodeRow) string { return fmt.Sprint(r.NTurns) }},
+	{"Steps", "n_steps", func(r *schemas.EpisodeRow) string { return fmt.Sprint(r.NSteps) }},
+	{"pdb", "n_pdb", func(r *schemas.EpisodeRow) string { return textOr(r.NPDB, grouped) }},
+	{"Errors", "n_errors", func(r *schemas.EpisodeRow) string { return textOr(r.NErrors, grouped) }},
+	{"Tokens", tokensColumn, func(r *schemas.EpisodeRow) string { return textOr(metrics.Tokens(r), grouped) }},
+	{"Cost", "cost_usd", func(r *schemas.EpisodeRow) string { return textOr(r.CostUSD, observe.USD) }},
+	{"Time", "wall_ms", func(r *schemas.EpisodeRow) string { return textOr(r.WallMS, millis) }},
+}
+
+// textOr returns the text of a value, or "" if there is none.
+func textOr[V any](v *V, text func(V) string) string {
+	if v == nil {
+		return ""
+	}
+	return text(*v)
 }
 
 // list answers a query. An error of the query is part of the page.
@@ -99,9 +114,6 @@ func (s *Server) list(ctx context.Context, q query) *listPage {
 	for _, p := range s.places {
 		l.Places = append(l.Places, p.view())
 		l.Total += len(p.entries)
-	}
-	for _, c := range listColumns {
-		l.Columns = append(l.Columns, q.head(c.title, c.column, c.number))
 	}
 	m, err := s.match(ctx, q)
 	if err != nil {
@@ -113,6 +125,7 @@ func (s *Server) list(ctx context.Context, q query) *listPage {
 	}
 	l.addFacets(m.found)
 	l.Matched = len(l.entries)
+	l.addColumns()
 	l.paginate()
 	for _, f := range facets {
 		if v := q.Facets[f.key]; v != "" {
@@ -123,6 +136,20 @@ func (s *Server) list(ctx context.Context, q query) *listPage {
 		l.Hidden = append(l.Hidden, param{"sort", q.Sort})
 	}
 	return l
+}
+
+// addColumns adds the heads of those columns that have a value in a line that matches.
+func (l *listPage) addColumns() {
+	for _, c := range [][2]string{{"Outcome", "outcome"}, {"Task", "instance_id"}, {"Agent", "agent_name"}} {
+		l.Columns = append(l.Columns, l.Query.head(c[0], c[1], false))
+	}
+	for i, c := range numberColumns {
+		if slices.ContainsFunc(l.entries, func(e *entry) bool { return e.row != nil && c.text(e.row) != "" }) {
+			l.Columns = append(l.Columns, l.Query.head(c.title, c.column, true))
+			l.numbers = append(l.numbers, i)
+		}
+	}
+	l.Columns = append(l.Columns, l.Query.head("Episode", "episode_id", false))
 }
 
 // paginate fills in the lines of the requested page.
@@ -139,7 +166,16 @@ func (l *listPage) paginate() {
 		l.Next = l.Query.with("page", fmt.Sprint(l.Query.Page+1))
 	}
 	for _, e := range shown {
-		l.Lines = append(l.Lines, e.line().at(e, l.Query, l.hits[e]))
+		line := e.line().at(e, l.Query, l.hits[e])
+		line.Span = len(l.Columns) - 2
+		for _, i := range l.numbers {
+			number := param{Name: numberColumns[i].title}
+			if e.row != nil {
+				number.Value = numberColumns[i].text(e.row)
+			}
+			line.Numbers = append(line.Numbers, number)
+		}
+		l.Lines = append(l.Lines, line)
 	}
 }
 
@@ -230,12 +266,12 @@ func (p *place) view() placeView {
 		v.Counts += " · " + s.String()
 	}
 	if s := p.status; s != nil && p.running() == nil {
-		v.Counts += fmt.Sprintf(" · %s: %s selected", s.Phase, grouped(int64(s.Selected)))
+		v.Counts += fmt.Sprintf(" · %s: %s selected", s.Phase, grouped(s.Selected))
 		if left := s.Waiting + s.Running; left > 0 {
-			v.Counts += fmt.Sprintf(", %s without an outcome: repeat the run command", grouped(int64(left)))
+			v.Counts += fmt.Sprintf(", %s without an outcome: repeat the run command", grouped(left))
 		}
 		if s.Failed > 0 {
-			v.Counts += fmt.Sprintf(", %s given up: repeat the run command with --retry infra", grouped(int64(s.Failed)))
+			v.Counts += fmt.Sprintf(", %s given up: repeat the run command with --retry infra", grouped(s.Failed))
 		}
 	}
 	if s := p.running(); s != nil {
@@ -246,8 +282,8 @@ func (p *place) view() placeView {
 }
 
 func (e *entry) line() lineView {
-	v := lineView{ID: shortID(e.id), Place: e.place.name(), Outcome: e.outcome(), Mark: e.mark(), Note: e.place.marks[e.id].Note}
-	v.Class = outcomeClass(v.Outcome)
+	m := e.place.marks[e.id]
+	v := lineView{ID: shortID(e.id), Place: e.place.name(), Outcome: e.outcome(), Mark: m.Mark, Note: m.Note, Class: "plain"}
 	switch {
 	case e.open != nil:
 		v.Task = cmp.Or(e.open.Instance, "unknown task")
@@ -283,27 +319,11 @@ func (e *entry) fill(v *lineView) {
 	r := e.row
 	v.Link = e.address(query{})
 	v.Task, v.Agent, v.Model = fmt.Sprintf("%s#%d", r.InstanceID, r.Attempt), r.AgentName, r.Model
-	v.Outcome, v.OutcomeAbout = r.OutcomeText(), outcomeAbout(r)
+	v.Class, v.OutcomeAbout = outcomeClass(schemas.Value(r.Outcome)), outcomeAbout(r)
 	v.Turns, v.Steps = fmt.Sprint(r.NTurns), fmt.Sprint(r.NSteps)
-	if r.ErrorMessage != nil {
-		v.Detail = *r.ErrorMessage
-	} else if r.VerifyReason != nil {
-		v.Detail = *r.VerifyReason
-	}
-	if r.NPDB != nil {
-		v.PDB = fmt.Sprint(*r.NPDB)
-	}
-	if r.NErrors != nil {
-		v.Errors = fmt.Sprint(*r.NErrors)
-	}
-	if r.SFTTokens != nil {
-		v.Tokens = grouped(*r.SFTTokens)
-	}
-	if r.CostUSD != nil {
-		v.Cost = observe.USD(*r.CostUSD)
-	}
-	if r.WallMS != nil {
-		v.Wall = millis(*r.WallMS)
+	v.Detail = cmp.Or(schemas.Value(r.ErrorMessage), schemas.Value(r.VerifyReason))
+	if outcome := schemas.Value(r.Outcome); outcome == schemas.OutcomeAgentError || outcome == schemas.OutcomeLimit {
+		v.Detail = strings.TrimSuffix(r.ExitReason+": "+v.Detail, ": ") // the verdict does not tell why it ended
 	}
 }
 
@@ -325,6 +345,7 @@ var columnMeanings = sync.OnceValue(func() map[string]string {
 	for _, c := range table.Columns {
 		meanings[c.Name] = c.Meaning
 	}
+	meanings[tokensColumn] = "tokens of all prompts and replies"
 	return meanings
 })
 

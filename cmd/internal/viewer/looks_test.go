@@ -18,6 +18,8 @@ import (
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/viewer"
 )
 
 var (
@@ -63,7 +65,7 @@ func TestBrowserLooks(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/", s)
 	mux.HandleFunc("/export", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := s.Export(r.Context(), w, "", episode); err != nil {
+		if _, err := s.Export(r.Context(), w, viewer.Export{Episode: episode}); err != nil {
 			t.Error(err)
 		}
 	})

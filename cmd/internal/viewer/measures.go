@@ -52,8 +52,8 @@ func facts(e *schemas.EpisodeRow) []param {
 	add("Ended", strings.TrimSuffix(e.ExitReason+", "+endings[schemas.Value(e.Ending)], ", "))
 	add("Effort", fmt.Sprintf("%s, %s", plural(e.NTurns, "turn"), plural(e.NSteps, "step")))
 	if e.PromptTokens != nil {
-		add("Tokens", fmt.Sprintf("%s prompt (%s cached), %s reply (%s reasoning)", grouped(*e.PromptTokens), grouped(schemas.Value(e.CachedTokens)),
-			grouped(schemas.Value(e.CompletionTokens)), grouped(schemas.Value(e.ReasoningTokens))))
+		add("Tokens", fmt.Sprintf("%s prompt%s, %s reply%s", grouped(*e.PromptTokens), ofWhich(e.CachedTokens, "cached"),
+			grouped(schemas.Value(e.CompletionTokens)), ofWhich(e.ReasoningTokens, "reasoning")))
 	}
 	if e.CostUSD != nil {
 		add("Cost", observe.USD(*e.CostUSD))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/agents/history"
+	"github.com/tracesmith/tracesmith/cmd/internal/viewer"
 	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/tape"
@@ -60,7 +61,7 @@ func TestModelCallHasTheExactBytes(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if _, err := s.Export(t.Context(), &out, "", ""); err != nil || strings.Contains(out.String(), "/model/") {
+	if _, err := s.Export(t.Context(), &out, viewer.Export{}); err != nil || strings.Contains(out.String(), "/model/") {
 		t.Errorf("an exported file links to pages of the server (%v)", err)
 	}
 }

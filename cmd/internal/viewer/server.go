@@ -27,7 +27,7 @@ import (
 var files embed.FS
 
 var templates = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs(template.FuncMap{"visible": visible, "about": about}).ParseFS(files, "templates/*.tmpl"))
+	return template.Must(template.New("").Funcs(template.FuncMap{"visible": visible, "about": about, "grouped": grouped[int]}).ParseFS(files, "templates/*.tmpl"))
 })
 
 // Opener opens a dataset or a run.
@@ -78,6 +78,7 @@ type page struct {
 	Style   template.CSS
 	Script  template.JS
 	Policy  string // of an exported file, which has no headers
+	Refresh string // address that the browser opens next; "" for none
 }
 
 func (s *Server) page(title, name string) page {

@@ -46,6 +46,11 @@ func (s *Server) showStats(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	if len(p.episodes) > quickStats && r.URL.RawQuery == "" && strings.HasPrefix(r.URL.Path, "/stats/") && !p.hasStatistics() {
+		wait := &statsPage{page: s.page("Statistics", "stats"), Place: p.view(), Lead: []string{fmt.Sprintf("Reading all steps of %s. The statistics appear here when that is done.", plural(len(p.episodes), "episode"))}}
+		wait.Refresh = r.URL.Path + "?wait=1"
+		return answer{"stats", wait, nil}, nil
+	}
 	v, err := p.statistics(r.Context())
 	if err != nil {
 		return answer{}, err
@@ -56,6 +61,18 @@ func (s *Server) showStats(r *http.Request) (answer, error) {
 		Schema string `json:"schema"`
 		publish.Stats
 	}{"tracesmith.stats/1", v.stats}}, nil
+}
+
+// quickStats is the number of episodes whose statistics are there before a reader asks what is going on.
+const quickStats = 1000
+
+// hasStatistics reports whether the statistics are computed, without waiting for them.
+func (p *place) hasStatistics() bool {
+	if !p.cache.TryLock() {
+		return false
+	}
+	defer p.cache.Unlock()
+	return p.cache.stats != nil
 }
 
 // statistics computes the statistics of a place once per version of its index, because it has to
@@ -133,7 +150,7 @@ func countRows(counts map[string]int) []param {
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
 	var rows []param
 	for _, name := range names[:min(len(names), 20)] {
-		rows = append(rows, param{visible(cmp.Or(name, "none")), grouped(int64(counts[name]))})
+		rows = append(rows, param{visible(cmp.Or(name, "none")), grouped(counts[name])})
 	}
 	return rows
 }

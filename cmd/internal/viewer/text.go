@@ -70,12 +70,12 @@ func plural[N int | int32 | int64](n N, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
-	return grouped(int64(n)) + " " + noun
+	return grouped(n) + " " + noun
 }
 
 // grouped formats a number with a comma between groups of three digits.
-func grouped(n int64) string {
-	text := strconv.FormatInt(n, 10)
+func grouped[N int | int32 | int64](n N) string {
+	text := strconv.FormatInt(int64(n), 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
 		text = text[:i] + "," + text[i:]
 	}

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/cmd/internal/viewer"
 	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -42,7 +43,7 @@ func TestListFindsSortsAndPages(t *testing.T) {
 		}
 	}
 	body := page(t, s, "/?outcome=unresolved&sort=-n_turns")
-	wantText(t, body, `aria-current="true"`, `aria-sort="descending"`, "1–77 of 77", "resolved</span> <span class=\"quiet\">153", `name="outcome" value="unresolved"`)
+	wantText(t, body, `aria-current="true"`, `aria-sort="descending"`, "1–77 of 77", "resolved (reference fix)</span> <span class=\"quiet\">153", `name="outcome" value="unresolved"`)
 	wantText(t, page(t, s, "/"), `title="replies of the policy"`, `title="the agent knows the reference fix and made its edits">resolved (reference fix)`, ">Repository</summary>")
 	if strings.Contains(page(t, open(t, "", runDir(t, many(3)...)), "/"), ">Repository</summary>") {
 		t.Error("the list can be narrowed by a field of which every episode has another value")
@@ -224,7 +225,7 @@ func TestListFollowsARun(t *testing.T) {
 func TestExportLoadsNothing(t *testing.T) {
 	s := open(t, "", runDir(t, hostile(), sinktest.Episode("run-a", 2)))
 	var out strings.Builder
-	if n, err := s.Export(t.Context(), &out, "", ""); err != nil || n != 2 {
+	if n, err := s.Export(t.Context(), &out, viewer.Export{}); err != nil || n != 2 {
 		t.Fatalf("%d episodes, %v", n, err)
 	}
 	body := out.String()
@@ -239,10 +240,10 @@ func TestExportLoadsNothing(t *testing.T) {
 			t.Errorf("the policy %s lacks the hash %s of <%s>, which has %d bytes", policy, hash, tag, len(text))
 		}
 	}
-	if n, err := s.Export(t.Context(), &out, "n_turns == 6", "inst-2"); err != nil || n != 1 {
+	if n, err := s.Export(t.Context(), &out, viewer.Export{Expr: "n_turns == 6", Episode: "inst-2"}); err != nil || n != 1 {
 		t.Errorf("an export of one: %d episodes, %v", n, err)
 	}
-	if _, err := s.Export(t.Context(), &out, "n_turns == 99", ""); err == nil || !strings.Contains(err.Error(), "nothing to export") {
+	if _, err := s.Export(t.Context(), &out, viewer.Export{Expr: "n_turns == 99"}); err == nil || !strings.Contains(err.Error(), "nothing to export") {
 		t.Errorf("an empty export: %v", err)
 	}
 	var huge []sinks.Staged
@@ -251,7 +252,7 @@ func TestExportLoadsNothing(t *testing.T) {
 		staged.Episode.EpisodeID = fmt.Sprintf("%032d", i)
 		huge = append(huge, staged)
 	}
-	if _, err := open(t, "", runDir(t, huge...)).Export(t.Context(), &out, "", ""); err == nil || !strings.Contains(err.Error(), "too much for one file") {
+	if _, err := open(t, "", runDir(t, huge...)).Export(t.Context(), &out, viewer.Export{}); err == nil || !strings.Contains(err.Error(), "too much for one file") {
 		t.Errorf("an export of 80 MB: %v", err)
 	}
 }

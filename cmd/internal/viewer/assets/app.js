@@ -64,6 +64,16 @@ function follow(selector) {
   document.querySelector(selector)?.click();
 }
 
+// Marks the episode as its button does, and goes on to the next one of the list.
+async function mark(value) {
+  const form = document.querySelector('form.mark[method="post"]');
+  if (!form) return;
+  const body = new URLSearchParams({ mark: value, note: form.elements.note.value });
+  const answer = await fetch(form.action, { method: 'POST', body, redirect: 'manual' });
+  if (answer.type !== 'opaqueredirect') form.querySelector(`[value="${value}"]`).click(); // shows why
+  else follow(document.querySelector('a[rel="next"]') ? 'a[rel="next"]' : 'a[data-key="u"]');
+}
+
 const failed = (item) => item.classList.contains('failed');
 const keys = {
   j: () => move(1),
@@ -72,6 +82,9 @@ const keys = {
   p: () => move(-1, failed),
   '[': () => follow('a[rel="prev"]'),
   ']': () => follow('a[rel="next"]'),
+  y: () => mark('keep'),
+  x: () => mark('reject'),
+  m: () => document.querySelector('input[name="note"]')?.focus(),
   u: () => follow('a[data-key="u"]'),
   g: () => choose(items()[0]),
   G: () => choose(items().at(-1)),
@@ -123,7 +136,7 @@ async function update() {
 
 // On a narrow screen, the values by which the list can be narrowed come before it.
 function foldFacets() {
-  if (!matchMedia('(max-width: 60rem)').matches) return;
+  if (!matchMedia('(max-width: 70rem)').matches) return;
   for (const facet of all('aside details')) facet.open = facet.querySelector('.on') !== null;
 }
 
