@@ -128,7 +128,7 @@ func TestDoctorChecksModels(t *testing.T) {
 		})
 	}
 	for _, problem := range srv.Problems() {
-		if !strings.Contains(problem, "asked for again") {
+		if !strings.Contains(problem, "asked for again") && !strings.HasPrefix(problem, "no such endpoint") { // a case has no /v1
 			t.Error(problem)
 		}
 	}
