@@ -40,6 +40,7 @@ type Notes struct {
 	workdir    string
 	ran        bool            // all tests have run
 	failed     int             // number of tests that failed before the first edit
+	reported   int             // number of tests that failed in the last run, of which Failures has the first ones; 0 = unknown
 	hasRead    bool            // the agent has read the followed test
 	done       map[string]bool // calls that were made, see callKey
 	ends       map[string]int  // the last line of files, as far as it is known
@@ -133,11 +134,17 @@ func (n *Notes) add(s schemas.Step) {
 	}
 }
 
+// countFailed returns how many tests failed in the last run.
+func (n *Notes) countFailed() int { return max(n.reported, len(n.Failures)) }
+
 func (n *Notes) readTests(s schemas.Step) {
 	n.ran = true
-	n.Failures = readFailures(s.Observation.Text, n.workdir)
+	n.Failures, n.reported = readFailures(s.Observation.Text, n.workdir), 0
+	if m := failedCount.FindStringSubmatch(s.Observation.Text); m != nil {
+		n.reported, _ = strconv.Atoi(m[1])
+	}
 	if n.Edits == 0 {
-		n.failed = len(n.Failures)
+		n.failed = n.countFailed()
 	}
 	n.Passed = s.State != nil && s.State.EvalPassed != nil && *s.State.EvalPassed
 	n.Verified = n.Edits > 0

@@ -23,6 +23,7 @@ type Failure struct {
 }
 
 var (
+	failedCount = regexp.MustCompile(`^The tests do not pass\. \d+ passed, (\d+) failed\.`)
 	failedID    = regexp.MustCompile(`(?m)^  (\S.*) \((?:failed|error)\)$`)
 	pytestHead  = regexp.MustCompile(`(?m)^_+ ([^\s_].*?|_\w.*?) _+$`)
 	pytestFrame = regexp.MustCompile(`(?m)^([\w./-]+\.py):(\d+): `)

@@ -50,10 +50,14 @@ func (n *Notes) undoOptions() []Option {
 			m = say(fmt.Sprintf(n.words("`%s` still fails, so that was not the right change.", "That does not help: `%s` still fails."), f.ID), schemas.Claim{Kind: schemas.ClaimFails, Test: f.ID})
 		}
 	}
+	now := n.countFailed()
+	if now > len(n.Failures) { // the answer names only the first ones
+		m = say(n.words("Not all tests pass with this change.", "With this change, tests still fail."), schemas.Claim{Kind: schemas.ClaimFails})
+	}
 	if o := n.last.Observation; o != nil && (o.TimedOut || o.IsError) { // the list of failing tests is not whole
 		m = say(n.words("With this change, the tests do not run to their end.", "The tests do not end with this change."))
 	}
-	if now := len(n.Failures); now > n.failed {
+	if now > n.failed {
 		m = m.then(say(fmt.Sprintf("Now %d tests fail instead of %d.", now, n.failed), schemas.Claim{Kind: schemas.ClaimFails, Count: &now}))
 	}
 	return []Option{{Kind: Undo, Place: n.undo.at, Statement: strings.TrimSpace(n.undo.after), say: m.then(say(n.words("I take it back.", "I undo the edit."))),

@@ -53,6 +53,10 @@ func TestUndo(t *testing.T) {
 	if o, ok := undo(); !ok || !strings.Contains(o.say.text, "`tests/test_p.py::test_f`") || strings.Contains(o.say.text, "still fails") {
 		t.Errorf("the followed test passes: %v %q", ok, o.say.text)
 	}
+	steps = append(slices.Clone(steps[:len(steps)-1]), step("eval", nil, strings.Replace(strings.Replace(failing, "test_f", "test_g", 1), "1 failed", "27 failed", 1)))
+	if o, ok := undo(); !ok || !strings.Contains(o.say.text, "Now 27 tests fail instead of 1.") || strings.Contains(o.say.text, "test_f") {
+		t.Errorf("the answer names only the first failing tests: %v %q", ok, o.say.text)
+	}
 	cut := step("eval", nil, "The tests did not finish in time and were stopped. The running test was tests/test_p.py::test_f.")
 	cut.Observation.TimedOut = true
 	steps = append(slices.Clone(steps[:len(steps)-1]), cut)
