@@ -13,7 +13,7 @@ type patchView struct {
 	Title string
 	Files []fileDiff
 	Raw   string // set if the patch cannot be parsed
-	None  string // what it means that there is no patch
+	None  string // shown in place of a patch
 }
 
 func newPatchView(title, patch, none string) patchView {

@@ -29,7 +29,7 @@ type Export struct {
 	Expr     string                // only the episodes that it keeps; "" for all
 	Episode  string                // only those that it stands for, as in Find; "" for all
 	Notes    bool                  // also the marks and notes
-	Progress func(done, total int) // called before each episode; nil if nobody wants to know
+	Progress func(done, total int) // called before each episode; may be nil
 }
 
 // exportPage is one file with everything in it.
