@@ -14,7 +14,7 @@ import (
 // Ignored lists the names of caches that programs leave in a workspace. A tree omits entries
 // with these names, at any depth, and all that they contain. It also omits the workspace's own
 // .git.
-var Ignored = []string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+var Ignored = []string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 
 // RefusedError means that a workspace cannot be imported or diffed because an entry is hostile
 // or invalid, or because it exceeds a limit. The cause is the workspace, not tracesmith.

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -293,8 +294,9 @@ func (s failureSummary) questionTitle(p picker) (title, rest string) {
 // shortName returns a test's name without its file, class and parameters.
 func shortName(id string) string {
 	name, _, isParametrized := strings.Cut(id, "[")
+	file := path.Base(name[:max(0, strings.Index(name, "::"))])
 	name = strings.TrimPrefix(name[strings.LastIndex(name, "::")+1:], ":")
-	if isParametrized {
+	if isParametrized || name == file { // pytest names the doctest of a text file after the file
 		return name
 	}
 	return name[strings.LastIndexByte(name, '.')+1:]

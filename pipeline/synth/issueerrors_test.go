@@ -59,7 +59,7 @@ func TestEqualSidesAreNotShown(t *testing.T) {
 // A test's name ends before its parameters, which may contain anything.
 func TestShortName(t *testing.T) {
 	for id, want := range map[string]string{
-		"tests/test_a.py::T::test_x": "test_x", "tests/test_a.py::test_x[[::1%25]-[::1%2525]]": "test_x", "tests.test_a.T.test_x": "test_x", "test_a.py::test_x[a.b]": "test_x",
+		"tests/test_a.py::T::test_x": "test_x", "tests/test_a.py::test_x[[::1%25]-[::1%2525]]": "test_x", "tests.test_a.T.test_x": "test_x", "test_a.py::test_x[a.b]": "test_x", "docs/first.rst::first.rst": "first.rst", "shop/cart.py::shop.cart.total": "total",
 	} {
 		if got := shortName(id); got != want {
 			t.Errorf("%s: %s", id, got)

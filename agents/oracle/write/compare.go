@@ -61,7 +61,7 @@ func (n *Notes) compare(st Placed, c change) comparison {
 		x.outcome = n.opened(x.outcome, i)
 		x.change = c.opens(x.outcome)
 		x.value, x.tried = stop.Value(x.change.expression)
-		if !x.tried && i+1 < len(n.Stops) && n.follows(i) {
+		if !x.tried && i+1 < len(n.Stops) && n.follows(i) && !st.sets(x.change.expression) {
 			x.value, x.tried = n.Stops[i+1].Value(x.change.expression)
 		}
 		x.tried = x.tried && !x.value.IsError

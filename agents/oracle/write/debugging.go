@@ -210,6 +210,16 @@ func (n *Notes) narrowOptions(f Function, stop Stop) []Option {
 
 var stackEntry = regexp.MustCompile(`(?m)^[> ] *(\S+\.py)\((\d+)\)(\w+)\(\)`)
 
+// calls returns the calls in a printed stack: the names of the caller and the called function.
+func calls(stack string) [][2]string {
+	var out [][2]string
+	frames := stackEntry.FindAllStringSubmatch(stack, -1)
+	for i := range frames[min(1, len(frames)):] {
+		out = append(out, [2]string{frames[i][3], frames[i+1][3]})
+	}
+	return out
+}
+
 // learnedStack says what calls the function in which the program is paused.
 func (n *Notes) learnedStack(text string) message {
 	frames := stackEntry.FindAllStringSubmatch(text, -1)
@@ -328,7 +338,9 @@ func (n *Notes) sayPrint(expression string) message {
 func (n *Notes) nextOption(f Function, stop Stop) Option {
 	o := Option{Kind: Next, Function: f, Place: stop.Place, say: n.afterLearned(n.sayNext(stop)), call: pdb("n")}
 	_, st, ok := n.statementAt(stop.Place)
-	if !ok || st.head() == st.last {
+	last := len(n.Stops) - 1
+	again := last > 0 && n.Stops[last-1].Place == stop.Place && n.Stops[last-1].Event == "line" && stop.Event == "line" && n.follows(last-1) // in a comprehension
+	if !ok || st.head() == st.last && !again {
 		return o
 	}
 	if st.kind == returnStatement {
@@ -344,5 +356,5 @@ func (n *Notes) nextOption(f Function, stop Stop) Option {
 }
 
 func (n *Notes) sayNext(stop Stop) message {
-	return say(fmt.Sprintf(n.words("I run line %d and look at its effect.", "I step over line %d.", "Now line %d runs."), stop.Line))
+	return say(fmt.Sprintf(n.words("I run line %d and look at its effect.", "I step over line %d.", "I let line %d run."), stop.Line))
 }

@@ -1,6 +1,7 @@
 package write
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,10 @@ func (n *Notes) sayCause(f Function, st Placed, c change, outcome, tried Value) 
 		tried = Value{} // the text does not show it
 	}
 	change := say(n.words("I change the line accordingly.", "I make that change."))
+	old := n.lines[c.at.File][c.at.Line]
+	if strings.Count(old, c.old) > 1 && isShort(c.original) && isShort(c.expression) && strings.Contains(old, c.original) && strings.Contains(c.line, c.expression) {
+		c.old, c.new = c.original, c.expression // says which of them
+	}
 	if c.old != "" && c.new != "" && isShort(c.old) && isShort(c.new) {
 		change = say(fmt.Sprintf(n.words("I replace `%s` by `%s`.", "I write `%[2]s` in place of `%[1]s`."), c.old, c.new))
 	}
@@ -43,11 +48,25 @@ func (n *Notes) so(m message) message {
 // sayConclusion names the cause if no change of its line is known to repair it.
 func (n *Notes) sayConclusion(f Function, st Placed, outcome Value) message {
 	m := n.cause(f, st, st.Place, oneLine(st.evaluated()), outcome)
-	end := "I have not tested a change of it, so I leave the fix open."
-	if n.Tries() > 0 {
+	end := "I have no change of it that I have tested, so I leave the fix open."
+	if n.hasTried(f, st) {
 		end = "What I have tried in its place does not tell me the fix, so I leave that open."
 	}
-	return say("I think that "+m.text+".", m.claims...).then(n.consequence(f, st, outcome, Value{})).then(say(end))
+	all := say("I think that "+m.text+".", m.claims...).then(n.consequence(f, st, outcome, Value{})).then(say(end))
+	if m.quotes { // what the last call has shown
+		return all
+	}
+	return n.afterLearned(all)
+}
+
+// hasTried reports whether the debugger has evaluated a change of a statement that is more than a name.
+func (n *Notes) hasTried(f Function, st Placed) bool {
+	for _, c := range n.changes(f, st) {
+		if n.compare(st, c).tried && c.expression != oneLine(st.evaluated()) && strings.ContainsAny(c.expression, " .([") {
+			return true
+		}
+	}
+	return false
 }
 
 // linesAround is the number of lines that the agent reads again above and below the cause.
@@ -177,7 +196,7 @@ func (n *Notes) way(f Function) message {
 		caller := queue[0]
 		queue = queue[1:]
 		for _, name := range n.calledBy(caller) {
-			if callers[name] == "" {
+			if callers[name] == "" && cmp.Or(n.callers[name], caller) == caller {
 				callers[name] = caller
 				queue = append(queue, name)
 			}

@@ -27,6 +27,13 @@ func TestSayCause(t *testing.T) {
 			t.Errorf("%q is missing in: %s", want, m.text)
 		}
 	}
+	if m := n.sayConclusion(f, st, Value{Expression: "a > b", Text: "False"}); !strings.HasSuffix(m.text, "What I have tried in its place does not tell me the fix, so I leave that open.") {
+		t.Error(m.text)
+	}
+	n.Stops[0].Values = n.Stops[0].Values[:3]
+	if m := n.sayConclusion(f, st, Value{Expression: "a > b", Text: "False"}); !strings.HasSuffix(m.text, "I have no change of it that I have tested, so I leave the fix open.") || strings.Count(m.text, "skips") != 1 {
+		t.Error(m.text)
+	}
 	if m.sentences() > maxSentences {
 		t.Errorf("%d sentences: %s", m.sentences(), m.text)
 	}

@@ -178,6 +178,17 @@ func (n *Notes) visible(st Placed) (Value, bool) {
 	return Value{}, false
 }
 
+// sets reports whether an expression uses a name to which a statement assigns, so that it has another value after the statement.
+func (s *statement) sets(expression string) bool {
+	target := s.changed()
+	tokens, _ := tokenize(expression)
+	return target != "" && slices.ContainsFunc(splitTuple(target), func(part string) bool {
+		base, _, _ := strings.Cut(strings.Trim(part, "()* "), "[")
+		base, _, _ = strings.Cut(base, ".")
+		return slices.ContainsFunc(tokens, func(t token) bool { return t.kind == nameToken && t.text == base })
+	})
+}
+
 // follows reports whether the stop after the one at index i is in the same call.
 func (n *Notes) follows(i int) bool {
 	a, b := n.Stops[i], n.Stops[i+1]
@@ -253,7 +264,7 @@ func (n *Notes) tryOptions(f Function, stop Stop) []Option {
 			constant := isConstant(c.expression)
 			c = c.opens(x.outcome)
 			_, failed := stop.Value(c.expression)
-			if c.expression == "" || failed || n.times(c) > 1 || x.differs() || constant || n.hasEffect(f, c.expression) || len(c.expression) > 200 || strings.Contains(c.expression, "`") {
+			if c.expression == "" || failed || st.Place != stop.Place && st.sets(c.expression) || n.times(c) > 1 || x.differs() || constant || n.hasEffect(f, c.expression) || len(c.expression) > 200 || strings.Contains(c.expression, "`") {
 				continue
 			}
 			out = append(out, Option{Kind: Try, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line),
@@ -318,7 +329,7 @@ func (n *Notes) endOptions() []Option {
 		}
 		if seen, ok := n.visible(st); ok || isConstant(st.evaluated()) {
 			out = append(out, n.explain(f, st, seen), Option{Kind: Conclude, Function: f, Place: st.Place, Last: st.last, Raises: seen.IsError,
-				say: n.afterLearned(n.sayConclusion(f, st, seen)), stop: schemas.ExitGaveUp})
+				say: n.sayConclusion(f, st, seen), stop: schemas.ExitGaveUp})
 		}
 	}
 	return out

@@ -2,6 +2,7 @@ package write
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -170,6 +171,41 @@ func TestExperimentsBelongToOneCall(t *testing.T) {
 }
 
 // A change of a statement of several lines changes one of them. It can use the attributes of the whole class.
+// After an assignment, its target has another value than the one that a change of it would have used.
+func TestNoExperimentWithANewValue(t *testing.T) {
+	n := &Notes{Test: &Failure{}, source: *program(1, "def f(a):\n    s = a\n    s = '-'\n    return s"), paused: true}
+	before := Stop{Place: Place{"p.py", 3}, Function: "f", Event: "line", Values: []Value{{Expression: "s", Text: "'x'"}}}
+	after := Stop{Place: Place{"p.py", 4}, Function: "f", Event: "line", Values: []Value{{Expression: "s", Text: "'-'"}}}
+	tries := func() (out []string) {
+		for _, o := range n.stopOptions() {
+			if o.Kind == Try && o.Place.Line == 3 {
+				out = append(out, o.Expression)
+			}
+		}
+		return out
+	}
+	n.Stops = []Stop{before, after}
+	if got := tries(); slices.ContainsFunc(got, func(e string) bool { return strings.Contains(e, "s +") }) {
+		t.Errorf("after the assignment, the agent evaluates %q", got)
+	}
+	f, st, _ := n.statementAt(Place{"p.py", 3})
+	for _, c := range n.changes(f, st) {
+		if !strings.Contains(c.expression, "s +") {
+			continue
+		}
+		n.Stops[1].Values = append(after.Values, Value{Expression: c.expression, Text: "'--'"})
+		if n.compare(st, c).differs() {
+			t.Errorf("%s with the new value of s counts as an experiment", c.expression)
+		}
+		n.Stops[0].Values = append(before.Values, Value{Expression: "'-'", Text: "'-'"}, Value{Expression: c.expression, Text: "'x-'"})
+		if !n.compare(st, c).differs() {
+			t.Errorf("%s with the old value of s does not count as an experiment", c.expression)
+		}
+		return
+	}
+	t.Error("there is no change to test")
+}
+
 func TestChangesOfSeveralLines(t *testing.T) {
 	n := &Notes{source: *program(1, `class Frame:
     def __init__(self, parent):

@@ -52,6 +52,7 @@ type Notes struct {
 	last       schemas.Step      // the last call
 	noSelect   bool              // unittest has no option -k
 	askedStack bool              // the agent has looked at the stack
+	callers    map[string]string // the function that has called a function, as the debugger has shown it
 	isStuck    bool              // the last command that ran the program did not end in time
 	hasMissed  bool              // with the last command of the debugger, the program has ended without a stop
 	contrast   *contrast         // with a test that does not fail, once the agent has begun it
@@ -68,7 +69,7 @@ var viewHead = regexp.MustCompile(`^(\S+), lines \d+-\d+ of (\d+)`)
 
 // Read takes notes of the steps of an episode.
 func Read(t *agents.Transcript) *Notes {
-	n := &Notes{source: source{lines: map[string]map[int]string{}}, workdir: cmp.Or(t.Task.Workdir, schemas.DefaultWorkdir), done: map[string]bool{}, ends: map[string]int{}, listed: map[string]bool{}}
+	n := &Notes{source: source{lines: map[string]map[int]string{}}, workdir: cmp.Or(t.Task.Workdir, schemas.DefaultWorkdir), done: map[string]bool{}, callers: map[string]string{}, ends: map[string]int{}, listed: map[string]bool{}}
 	for _, tool := range t.Tools {
 		n.tools = append(n.tools, tool.Name)
 	}
@@ -210,12 +211,18 @@ func (n *Notes) debug(s schemas.Step) {
 		if last := len(n.Stops) - 1; result == "None" && last >= 0 && n.Stops[last].Event == "exception" && n.Stops[last].Function == frame.Function && n.Stops[last].Depth == frame.Depth {
 			result = "" // pdb shows None if an error ends the function
 		}
+		if last := len(n.Stops) - 1; frame.Event == "call" && last >= 0 && n.Stops[last].Run == n.run && n.Stops[last].Depth+1 == frame.Depth {
+			n.callers[frame.Function] = n.Stops[last].Function
+		}
 		n.Stops = append(n.Stops, Stop{
 			Place: Place{frame.File, frame.Line}, Function: frame.Function, Event: frame.Event, Depth: frame.Depth, Run: n.run, Entry: n.entry,
 			Hit: n.hits(*frame), Condition: n.condition(*frame), Returns: result, Raises: raised(text, frame.Event), byBreakpoint: word == "c", breakpoint: breakpointNumber(text),
 		})
 	case word == "w":
 		n.askedStack = true
+		for _, call := range calls(text) {
+			n.callers[call[1]] = call[0]
+		}
 	case n.paused && word == "p":
 		stop := &n.Stops[len(n.Stops)-1]
 		printed := values(rest, text, s.Observation.IsError)

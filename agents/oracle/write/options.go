@@ -96,7 +96,7 @@ func (n *Notes) startOfTest() []Option {
 	if _, ok := n.testFunction(); ok || first <= 1 || at.Line-first > maxTestLines {
 		return nil
 	}
-	m := say(n.words("The test begins further up. I read that part, too.", "I have not seen how the test begins, so I read what comes before."))
+	m := say(n.words("I read what comes before that line, too.", "I read the test from further up, with line numbers."))
 	return []Option{{Kind: ReadStart, Place: at, say: m,
 		call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, first-maxBody), "end": first})}}
 }

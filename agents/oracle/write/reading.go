@@ -213,7 +213,7 @@ func (n *Notes) readOnOption(f Function) (Option, bool) {
 	if n.ends[f.File] == last {
 		return Option{}, false
 	}
-	m := say(fmt.Sprintf("I may not have seen all of `%s`. I read the lines after it.", f.Name))
+	m := say(fmt.Sprintf("`%s` may have more lines than I have seen. I read on from line %d.", f.Name, last+1))
 	if n.last.ToolCall.Name == "view" && argument(n.last, "path") == f.File {
 		m = say(fmt.Sprintf(n.words("`%s` may go on below. I read on.", "I read on, in case `%s` has more lines."), f.Name))
 	}

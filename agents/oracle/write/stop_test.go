@@ -65,6 +65,26 @@ def f(a):
 	}
 }
 
+// In a comprehension, the command n stops at the same line again.
+func TestComprehensionRunsToItsEnd(t *testing.T) {
+	at := func(line int) Stop {
+		return Stop{Place: Place{"p.py", line}, Function: "f", Event: "line", Depth: 1}
+	}
+	for _, c := range []struct {
+		stops []Stop
+		want  string
+	}{{[]Stop{at(2)}, "n"}, {[]Stop{at(2), at(2)}, "until 4"}, {[]Stop{at(4), at(2)}, "n"}} {
+		n := &Notes{Test: &Failure{}, source: *program(1, "\ndef f(a):\n    x = [b for b in a]\n\n    return x"), paused: true, Stops: c.stops}
+		i := slices.IndexFunc(n.stopOptions(), func(o Option) bool { return o.Kind == Next })
+		if i < 0 {
+			t.Fatal("the line cannot run")
+		}
+		if got := argument(schemas.Step{ToolCall: &n.stopOptions()[i].call}, "command"); got != c.want {
+			t.Errorf("%v run on with %s, want %s", c.stops, got, c.want)
+		}
+	}
+}
+
 // The texts of two objects always differ, because they are addresses. Their attributes tell.
 func TestAttributesOfObjects(t *testing.T) {
 	n := &Notes{Test: &Failure{}, source: *program(1, "def f(a, b):\n    return a"), paused: true}
