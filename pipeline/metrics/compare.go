@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,18 +13,22 @@ import (
 type Side struct {
 	place string
 	all   Group
+	names map[string]bool                // of the models
 	kinds map[string]string              // by task
 	by    map[string]map[string]Attempts // by kind and by task
 }
 
 // NewSide returns a side without episodes. place is where they come from.
 func NewSide(place string) *Side {
-	return &Side{place: place, kinds: map[string]string{}, by: map[string]map[string]Attempts{}}
+	return &Side{place: place, names: map[string]bool{}, kinds: map[string]string{}, by: map[string]map[string]Attempts{}}
 }
 
 // Add adds an episode of a kind.
 func (s *Side) Add(e *schemas.EpisodeRow, kind string) {
 	s.all.Add(e)
+	if e.Model != "" {
+		s.names[e.Model] = true
+	}
 	task := TaskOf(e)
 	s.kinds[task] = kind
 	if s.by[kind] == nil {
@@ -95,15 +101,37 @@ type Comparison struct {
 
 // ComparedPlace is A or B.
 type ComparedPlace struct {
-	Place string `json:"place"`
+	Place  string   `json:"place"`
+	Models []string `json:"models"`
 	GroupSummary
+}
+
+func (s *Side) summary() ComparedPlace {
+	return ComparedPlace{s.place, append([]string{}, slices.Sorted(maps.Keys(s.names))...), s.all.Summary()}
+}
+
+// maxModels is the number of models that a line names.
+const maxModels = 3
+
+// WithModels names the models, as the end of a line about the place; "" if there are none.
+func (p *ComparedPlace) WithModels() string {
+	n := len(p.Models)
+	switch {
+	case n == 0:
+		return ""
+	case n == 1:
+		return ", model " + p.Models[0]
+	case n > maxModels:
+		return fmt.Sprintf(", models %s and %d more", strings.Join(p.Models[:maxModels], ", "), n-maxModels)
+	}
+	return ", models " + strings.Join(p.Models, ", ")
 }
 
 // Compare compares A and B. by names what the kinds of their episodes are.
 func Compare(a, b *Side, by string) Comparison {
 	c := Comparison{
 		Schema: "tracesmith.compare/2", By: by, Tasks: []*ComparedTask{}, Kinds: []*ComparedKind{},
-		A: ComparedPlace{a.place, a.all.Summary()}, B: ComparedPlace{b.place, b.all.Summary()}, All: newComparedRates(a.all.Tasks, b.all.Tasks),
+		A: a.summary(), B: b.summary(), All: newComparedRates(a.all.Tasks, b.all.Tasks),
 	}
 	sharedA, sharedB := map[string]Attempts{}, map[string]Attempts{}
 	for task, attempts := range a.all.Tasks {

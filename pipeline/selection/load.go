@@ -68,7 +68,7 @@ func LoadRecipe(nameOrFile string) (*Recipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, r.check(nameOrFile)
+	return r, r.check("selection " + nameOrFile)
 }
 
 // read reads a recipe and merges it with the recipes that it extends. depth is the number

@@ -86,32 +86,32 @@ func (r *Recipe) Require(exprs ...string) error {
 // RequirePredicate adds a predicate.
 func (r *Recipe) RequirePredicate(p Predicate) error {
 	r.Predicates = append(r.Predicates, p)
-	return r.check(p.Name)
+	return r.check("selection " + p.Name)
 }
 
 const defaultGroup = "group_id"
 
-// check validates and compiles the recipe. where is its name in error messages.
+// check validates and compiles the recipe. where begins its error messages.
 func (r *Recipe) check(where string) error {
 	if r.Name == "" {
-		return fmt.Errorf("selection %s: the name is missing: a recipe has name and predicates, as docs/filter.md describes", where)
+		return fmt.Errorf("%s: the name is missing: a recipe has name and predicates, as docs/filter.md describes", where)
 	}
 	if strings.ContainsAny(r.Name, "/\\ \x00") || strings.HasPrefix(r.Name, ".") {
-		return fmt.Errorf("selection %s: name %q: use a name that is valid as a file name", where, r.Name)
+		return fmt.Errorf("%s: name %q: use a name that is valid as a file name", where, r.Name)
 	}
 	r.Group = cmp.Or(r.Group, defaultGroup)
 	for _, col := range slices.Concat(r.Dedup, r.capColumns(), []string{r.Group}) {
 		if c, ok := arrowrec.Episodes.Column(col); !ok || c.Kind != arrowrec.Text {
-			return fmt.Errorf("selection %s: %q is not a text column of episodes, which dedup, group and caps need%s", where, col, didYouMean(col, textColumns()))
+			return fmt.Errorf("%s: %q is not a text column of episodes, which dedup, group and caps need%s", where, col, didYouMean(col, textColumns()))
 		}
 	}
 	for col, k := range r.Caps {
 		if k < 1 {
-			return fmt.Errorf("selection %s: cap %s: %d: want at least 1", where, col, k)
+			return fmt.Errorf("%s: cap %s: %d: want at least 1", where, col, k)
 		}
 	}
 	if r.Near < 0 || r.Near > 1 || r.ReportNear < 0 || r.ReportNear > 1 {
-		return fmt.Errorf("selection %s: near and report_near are similarities from 0 to 1", where)
+		return fmt.Errorf("%s: near and report_near are similarities from 0 to 1", where)
 	}
 	if text, ok := strings.CutPrefix(r.Select, "best-"); ok && r.Best == 0 {
 		if n, err := strconv.Atoi(text); err == nil && n > 0 {
@@ -122,18 +122,18 @@ func (r *Recipe) check(where string) error {
 		r.Select = ""
 	}
 	if r.Select != "" && !slices.Contains(SelectModes, r.Select) {
-		return fmt.Errorf("selection %s: select %q: choose one of all, best-N, %s", where, r.Select, strings.Join(SelectModes, ", "))
+		return fmt.Errorf("%s: select %q: choose one of all, best-N, %s", where, r.Select, strings.Join(SelectModes, ", "))
 	}
 	if r.Best < 0 || r.Best > 0 && (r.Select == "" || r.Select == selectCorrect) {
-		return fmt.Errorf("selection %s: best %d: it sets how many episodes of a group select keeps: use at least 1, together with shortest, best or first", where, r.Best)
+		return fmt.Errorf("%s: best %d: it sets how many episodes of a group select keeps: use at least 1, together with shortest, best or first", where, r.Best)
 	}
 	seen := map[string]bool{}
 	for _, p := range slices.Concat(r.Predicates, r.Report) {
 		if strings.TrimSpace(p.Expr) == "" {
-			return fmt.Errorf("selection %s: predicate %q has no expression: write one, such as resolved", where, p.Name)
+			return fmt.Errorf("%s: predicate %q has no expression: write one, such as resolved", where, p.Name)
 		}
 		if p.Name == "" || seen[p.Name] {
-			return fmt.Errorf("selection %s: predicate name %q is empty or used twice", where, p.Name)
+			return fmt.Errorf("%s: predicate name %q is empty or used twice", where, p.Name)
 		}
 		seen[p.Name] = true
 	}
@@ -153,7 +153,7 @@ func compileAll(where string, predicates []Predicate) ([]program, error) {
 			if p.Name != p.Expr {
 				where += ": predicate " + p.Name
 			}
-			return nil, fmt.Errorf("selection %s: %w", where, err)
+			return nil, fmt.Errorf("%s: %w", where, err)
 		}
 		out = append(out, prog)
 	}

@@ -196,7 +196,7 @@ func (c *Chooser) isWorthwhile(n *write.Notes, stop write.Stop) bool {
 // isSearching reports whether the chooser runs on in the function of a stop to find a value that differs. After a decisive experiment,
 // it does so only until the same statement comes again.
 func (c *Chooser) isSearching(n *write.Notes, stop write.Stop) bool {
-	return !c.found && !c.isCaller(n, stop) && !c.comesAgain(n) && !isLooping(n)
+	return !c.found && !c.isCaller(n, stop) && !c.comesAgain(n) && !isLooping(n) && deeper(n) < maxDeeper
 }
 
 // comesAgain reports whether the program has stopped at the statement of a decisive experiment once more.

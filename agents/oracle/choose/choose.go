@@ -18,6 +18,7 @@ const (
 	maxBreaks    = 7  // breakpoints, after which the chooser looks for no other place
 	maxMissed    = 2  // runs without a stop, after which it looks for no other place
 	maxVisits    = 3  // stops at the same line, after which it takes what it has
+	maxDeeper    = 2  // commands in a row that led to the same line in a deeper call, after which it does not run on
 	maxEmpty     = 3  // stops at which it printed nothing, after which it looks for no other value
 )
 

@@ -44,6 +44,16 @@ func isLooping(n *write.Notes) bool {
 	return slices.ContainsFunc(n.Stops, func(s write.Stop) bool { return visits(n, s.Place) > maxVisits+1 })
 }
 
+// deeper returns how many of the last stops are at the same line as the one before, in a deeper call: those of a recursion.
+func deeper(n *write.Notes) int {
+	last := len(n.Stops) - 1
+	first := last
+	for first > 0 && n.Stops[first-1].Place == n.Stops[first].Place && n.Stops[first-1].Depth < n.Stops[first].Depth {
+		first--
+	}
+	return last - first
+}
+
 // isFar reports whether the wanted hit comes so late that the breakpoint needs a condition on the change.
 func (c *Chooser) isFar(n *write.Notes, stop write.Stop) bool {
 	isLate := stop.Hit > 0 && c.wantedHit(n, stop.Place, stop.Function) > stop.Hit+2 || slices.ContainsFunc(stop.Values, c.isOther)

@@ -244,11 +244,9 @@ func (n *Notes) effect(f Function, st Placed, outcome, tried Value) message {
 	if m := n.compares(outcome.Text, tried.Text); m.text != "" && st.kind != conditionStatement {
 		return m
 	}
-	for _, stop := range n.Stops {
-		if stop.Function == f.Name && stop.File == f.File && stop.Returns != "" && stop.Returns != "None" && stop.Returns != outcome.Text && isShort(stop.Returns) {
-			m := say(fmt.Sprintf("That is why `%s` returns `%s`.", f.Name, stop.Returns), schemas.Claim{Kind: schemas.ClaimReturns, Function: f.Name, Value: stop.Returns})
-			return m.then(n.compares(stop.Returns, ""))
-		}
+	if returns := n.returned(st); returns != "" && returns != "None" && returns != outcome.Text && isShort(returns) {
+		m := say(fmt.Sprintf("That is why `%s` returns `%s`.", f.Name, returns), schemas.Claim{Kind: schemas.ClaimReturns, Function: f.Name, Value: returns})
+		return m.then(n.compares(returns, ""))
 	}
 	if line := n.failsWith(f, outcome.Expression); line > 0 && n.Test.Message != "" && !strings.HasPrefix(strings.ToLower(n.Test.Message), "assert") {
 		return say(fmt.Sprintf("Line %d uses `%s` and raises `%s`.", line, outcome.Expression, n.Test.Message), n.reports())
@@ -257,4 +255,24 @@ func (n *Notes) effect(f Function, st Placed, outcome, tried Value) message {
 		return say("The test reports this error.", n.reports())
 	}
 	return message{}
+}
+
+// returned returns what the function returns in the last call in which the program has stopped at a statement, or "" if nothing has
+// shown it.
+func (n *Notes) returned(st Placed) string {
+	at := n.lastStop(st)
+	if at < 0 {
+		return ""
+	}
+	call := n.Stops[at]
+	for _, s := range n.Stops[at+1:] {
+		isSame := s.Run == call.Run && s.Depth == call.Depth && s.Function == call.Function
+		switch {
+		case s.Run != call.Run || s.Depth < call.Depth || isSame && s.byBreakpoint && s.Line <= call.Line:
+			return "" // the call has ended
+		case isSame && s.Returns != "":
+			return s.Returns
+		}
+	}
+	return ""
 }

@@ -46,3 +46,31 @@ func TestSayCause(t *testing.T) {
 		t.Errorf("the test shows both values, but %s is taken as the expected one, not %s", want, got)
 	}
 }
+
+// What a function has returned in another call is no effect of the line.
+func TestReturnBelongsToTheCall(t *testing.T) {
+	n := &Notes{Test: &Failure{}, source: *program(1, "def f(a):\n    if a:\n        return 1\n    b = a + 1\n    return b"), paused: true}
+	f, st, _ := n.statementAt(Place{"p.py", 4})
+	stop := func(line, run, depth int, returns string, byBreakpoint bool) Stop {
+		return Stop{Place: Place{"p.py", line}, Function: "f", Event: "line", Run: run, Depth: depth, Returns: returns, byBreakpoint: byBreakpoint}
+	}
+	at, end := stop(4, 2, 3, "", true), stop(5, 2, 3, "'this'", false)
+	for name, c := range map[string]struct {
+		stops []Stop
+		want  string
+	}{
+		"the same call":    {[]Stop{at, end}, "That is why `f` returns `'this'`."},
+		"an earlier run":   {[]Stop{stop(3, 1, 3, "'other'", false), at}, ""},
+		"an earlier call":  {[]Stop{stop(3, 2, 3, "'other'", false), at}, ""},
+		"a later run":      {[]Stop{at, stop(3, 3, 3, "'other'", false)}, ""},
+		"a later call":     {[]Stop{at, stop(2, 2, 3, "", true), stop(3, 2, 3, "'other'", false)}, ""},
+		"its caller":       {[]Stop{at, stop(3, 2, 2, "'other'", false)}, ""},
+		"a call it makes":  {[]Stop{at, stop(3, 2, 4, "'other'", false), end}, "That is why `f` returns `'this'`."},
+		"after other runs": {[]Stop{stop(3, 1, 3, "'other'", false), at, end}, "That is why `f` returns `'this'`."},
+	} {
+		n.Stops = c.stops
+		if m := n.effect(f, st, Value{Expression: "b", Text: "2"}, Value{}); m.text != c.want {
+			t.Errorf("%s: %q, want %q", name, m.text, c.want)
+		}
+	}
+}

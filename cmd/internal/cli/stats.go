@@ -301,7 +301,7 @@ func printDistributions(w io.Writer, st publish.Stats) {
 		name   string
 		counts map[string]int
 	}{
-		{"outcome", st.Outcomes}, {"exit reason", st.ExitReasons}, {"verified by", st.Verdicts}, {"agent", st.Agents}, {"model", st.Models},
+		{"outcome", st.Outcomes}, {"exit reason", st.ExitReasons}, {"verified or claimed by", st.Verdicts}, {"agent", st.Agents}, {"model", st.Models},
 		{"source", st.Sources}, {"split", st.Splits}, {"license", st.Licenses}, {"tool", st.Tools}, {"pdb command", st.PDBCommands},
 		{"error", st.Errors}, {"not trained on", st.Masks},
 	} {

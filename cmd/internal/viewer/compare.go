@@ -137,7 +137,7 @@ func (v *comparePage) address(a, b int, all bool) string {
 // fill fills in what the page shows of a comparison.
 func (v *comparePage) fill(c metrics.Comparison, a, b comparedSide) {
 	for i, p := range []metrics.ComparedPlace{c.A, c.B} {
-		line := fmt.Sprintf("%c is %s: %s of %s", 'A'+i, visible(p.Place), plural(int64(p.Episodes), "episode"), plural(int64(p.Tasks), "task"))
+		line := fmt.Sprintf("%c is %s: %s of %s%s", 'A'+i, visible(p.Place), plural(int64(p.Episodes), "episode"), plural(int64(p.Tasks), "task"), visible(p.WithModels()))
 		if p.ResolvedGold > 0 {
 			line += fmt.Sprintf(", %d resolved by an agent that knows the reference fix", p.ResolvedGold)
 		}

@@ -72,6 +72,9 @@ func TestBrowserLooks(t *testing.T) {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	for _, p := range looks {
+		if *look != "" && p.name == "compare" { // one place has nothing to compare
+			continue
+		}
 		for _, theme := range []string{"light", "dark"} {
 			for _, width := range []int64{1280, 400} {
 				b.resize(t, theme, width)
