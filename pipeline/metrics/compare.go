@@ -26,7 +26,7 @@ func NewSide(place string) *Side {
 // Add adds an episode of a kind.
 func (s *Side) Add(e *schemas.EpisodeRow, kind string) {
 	s.all.Add(e)
-	if e.Model != "" {
+	if e.Model != "" && e.Model != "none" { // agents without a model
 		s.names[e.Model] = true
 	}
 	task := TaskOf(e)

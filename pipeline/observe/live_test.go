@@ -343,11 +343,11 @@ func TestResumeCommand(t *testing.T) {
 		raise, want string
 		command     []string
 	}{
-		{"--max-cost", "tracesmith run -p 'agent.with={from: it'\\''s}' -c a.yaml --max-cost HIGHER   # resumes",
+		{"--max-cost", "tracesmith run -p 'agent.with={from: it'\\''s}' -c a.yaml --max-cost HIGHER",
 			[]string{"tracesmith", "run", "--max-cost", "0.5", "-p", "agent.with={from: it's}", "-c", "a.yaml", "--fresh"}},
-		{"--max-cost", "tracesmith run -c a.yaml --max-cost HIGHER   # resumes", []string{"tracesmith", "run", "--max-cost=0.5", "-c", "a.yaml"}},
-		{"", "tracesmith run --max-cost 0.5 -c a.yaml   # resumes", []string{"tracesmith", "run", "--max-cost", "0.5", "-c", "a.yaml", "--retry=infra"}},
-		{"", "tracesmith run -c FILE --run-dir 'my runs/a'   # resumes", nil},
+		{"--max-cost", "tracesmith run -c a.yaml --max-cost HIGHER", []string{"tracesmith", "run", "--max-cost=0.5", "-c", "a.yaml"}},
+		{"", "tracesmith run --max-cost 0.5 -c a.yaml", []string{"tracesmith", "run", "--max-cost", "0.5", "-c", "a.yaml", "--retry=infra"}},
+		{"", "tracesmith run -c FILE --run-dir 'my runs/a'", nil},
 	} {
 		r := Report{Verdict: OverBudget, FlagToRaise: c.raise, Command: c.command, RunDir: "my runs/a"}
 		if got := r.FailureCommands(); len(got) != 1 || got[0] != c.want {

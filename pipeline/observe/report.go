@@ -294,9 +294,9 @@ func (r *Report) FailureCommands() []string {
 	var next []string
 	switch {
 	case r.FlagToRaise != "":
-		next = append(next, r.resumeCommand(r.FlagToRaise, "HIGHER")+"   # resumes")
+		next = append(next, r.resumeCommand(r.FlagToRaise, "HIGHER"))
 	case r.Verdict != Complete && r.Verdict != WithGaps:
-		next = append(next, r.resumeCommand()+"   # resumes")
+		next = append(next, r.resumeCommand())
 	case r.Verdict == WithGaps:
 		next = append(next, r.resumeCommand("--retry", "infra"))
 	}

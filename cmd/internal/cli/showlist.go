@@ -213,12 +213,20 @@ func (f *showFlags) list(ctx context.Context, s *State, data *wire.Data) error {
 	}
 	l.printNotes(s.Stderr)
 	unfinished, err := data.Unfinished(ctx)
-	for _, u := range unfinished {
-		if !u.Dead {
-			fmt.Fprintf(s.Stderr, "%s  %s  not finished: repeat the run command to continue it\n", u.ID[:min(12, len(u.ID))], u.Instance)
-		}
-	}
+	printUnfinished(s.Stderr, slices.DeleteFunc(unfinished, func(u wire.Unfinished) bool { return u.Dead }))
 	return cmp.Or(err, reportDamage(s, data, "the list is incomplete"))
+}
+
+// maxUnfinished is the number of unfinished episodes that a list names.
+const maxUnfinished = 5
+
+func printUnfinished(w io.Writer, unfinished []wire.Unfinished) {
+	for _, u := range unfinished[:min(len(unfinished), maxUnfinished)] {
+		fmt.Fprintf(w, "%s  %s  not finished: repeat the run command to continue it\n", u.ID[:min(12, len(u.ID))], u.Instance)
+	}
+	if more := len(unfinished) - maxUnfinished; more > 0 {
+		fmt.Fprintf(w, "and %d more that are not finished\n", more)
+	}
 }
 
 func (l *episodeList) print(w *screen) {

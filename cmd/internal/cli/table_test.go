@@ -2,9 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 )
 
 func TestTableFitsTheTerminal(t *testing.T) {
@@ -52,5 +55,18 @@ func TestTerminalIsSafeFromRecordedText(t *testing.T) {
 	}
 	if got := (&screen{}).safe(text); got != text {
 		t.Errorf("in a pipe: %q", got)
+	}
+}
+
+// A run that was stopped early does not fill the screen with what it has not done.
+func TestFewUnfinishedEpisodesAreListed(t *testing.T) {
+	var unfinished []wire.Unfinished
+	for i := range 36 {
+		unfinished = append(unfinished, wire.Unfinished{ID: fmt.Sprintf("%032d", i), Instance: "courier"})
+	}
+	var out bytes.Buffer
+	printUnfinished(&out, unfinished)
+	if text := out.String(); strings.Count(text, "\n") != 6 || !strings.Contains(text, "000000000000  courier  not finished: repeat the run command to continue it\n") || !strings.HasSuffix(text, "and 31 more that are not finished\n") {
+		t.Error(text)
 	}
 }
