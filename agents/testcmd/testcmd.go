@@ -73,19 +73,6 @@ func Function(id string) string {
 	return id[strings.LastIndex(id, ".")+1:]
 }
 
-// Class returns the class named in a test ID, or "" for a test outside a class.
-func Class(id string) string {
-	id, _, _ = strings.Cut(id, "[")
-	parts, first := strings.Split(id, "::"), 1 // a file comes first
-	if len(parts) == 1 {
-		parts, first = strings.Split(id, "."), 0
-	}
-	if len(parts)-2 < first {
-		return ""
-	}
-	return parts[len(parts)-2]
-}
-
 // IsTestFile reports whether a file's name marks it as a test.
 func IsTestFile(file string) bool {
 	base := path.Base(file)

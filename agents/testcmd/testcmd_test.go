@@ -65,13 +65,3 @@ func TestDotted(t *testing.T) {
 		}
 	}
 }
-
-func TestClass(t *testing.T) {
-	for id, want := range map[string]string{
-		"a.py::A::test_x[b::c]": "A", "a.py::test_x": "", "pkg.mod.A.test_x": "A", "test_x": "",
-	} {
-		if got := Class(id); got != want {
-			t.Errorf("%s: %q, want %q", id, got, want)
-		}
-	}
-}
