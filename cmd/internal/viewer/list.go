@@ -46,11 +46,23 @@ var facets = []struct {
 	{"model", "Model", "model", ofRow(func(r *schemas.EpisodeRow) string { return r.Model })},
 	{"exit", "Exit reason", "exit_reason", ofRow(func(r *schemas.EpisodeRow) string { return r.ExitReason })},
 	{"ending", "Ending", "ending", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.Ending) })},
+	{"claimed", "Claim of the source", "claimed_resolved", ofRow(claimed)},
 	{"error", "Error", "error_class", (*entry).errorClass},
 	{"split", "Split", "split", ofRow(func(r *schemas.EpisodeRow) string { return r.Split })},
 	{"bug", "Bug kind", "bug_kind", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.BugKind) })},
 	{"difficulty", "Difficulty", "difficulty", ofRow(func(r *schemas.EpisodeRow) string { return schemas.Value(r.Difficulty) })},
 	{"repo", "Repository", "repo", ofRow(func(r *schemas.EpisodeRow) string { return r.Repo })},
+}
+
+// claimed returns what an imported file says about its episode.
+func claimed(r *schemas.EpisodeRow) string {
+	switch {
+	case r.ClaimedResolved == nil:
+		return ""
+	case *r.ClaimedResolved:
+		return "resolved"
+	}
+	return "not resolved"
 }
 
 func ofRow(value func(*schemas.EpisodeRow) string) func(*entry) string {

@@ -93,3 +93,18 @@ func TestStatisticsSayThatTheyTakeTime(t *testing.T) {
 		t.Errorf("status %d", w.Code)
 	}
 }
+
+// The claims of imported files narrow the list.
+func TestListByClaim(t *testing.T) {
+	staged := many(6)
+	for i := range staged[:4] {
+		staged[i].Episode.ClaimedResolved = new(i != 0)
+	}
+	s := open(t, "", runDir(t, staged...))
+	wantText(t, page(t, s, "/"), "Claim of the source", "/?claimed=resolved")
+	for claim, want := range map[string]int{"resolved": 3, "not+resolved": 1} {
+		if got := len(list(t, s, "?claimed="+claim).Episodes); got != want {
+			t.Errorf("claim %s: %d episodes, want %d", claim, got, want)
+		}
+	}
+}
