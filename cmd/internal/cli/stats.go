@@ -23,7 +23,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-func isRemote(place string) bool { return strings.HasPrefix(place, "s3://") }
+func isRemote(place string) bool {
+	bucket, isS3 := strings.CutPrefix(place, "s3://")
+	return isS3 && bucket != ""
+}
 
 // dataFlags are the flags of commands that read a dataset or a run.
 type dataFlags struct {

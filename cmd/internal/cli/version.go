@@ -30,7 +30,9 @@ func newVersion(s *State) *cobra.Command {
 					"record_schema": schemas.SchemaVersion, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
 				})
 			}
-			fmt.Fprint(s.Stdout, versionLine())
+			if _, err := fmt.Fprint(s.Stdout, versionLine()); err != nil {
+				return fmt.Errorf("writing output: %w", err)
+			}
 			return nil
 		},
 	}
