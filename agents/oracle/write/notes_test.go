@@ -362,27 +362,6 @@ func TestStack(t *testing.T) {
 	}
 }
 
-// Of the calls that were read, a text names those that the debugger has shown.
-func TestWayIsTheOneThatWasShown(t *testing.T) {
-	const text = "def draw(x):\n    line(x)\n    header(x)\n\ndef line(x):\n    build(x)\n\ndef header(x):\n    build(x)\n\ndef build(x):\n    return x"
-	n := &Notes{Test: &Failure{ID: "test_p.py::test_f", At: Place{"test_p.py", 2}}, source: *program(1, text), callers: map[string]string{}, done: map[string]bool{}}
-	n.source.add("test_p.py", 1, "def test_f():")
-	n.source.add("test_p.py", 2, "    draw(1)")
-	f, _ := n.FunctionAt(Place{"p.py", 12})
-	if m := n.way(f); m.text != "The test calls `draw`, which calls `line`, which calls `build`." {
-		t.Errorf("%q", m.text)
-	}
-	frame := func(function string, line, depth int, event string) *schemas.Frame {
-		return &schemas.Frame{File: "p.py", Line: line, Function: function, Event: event, Depth: depth}
-	}
-	for _, f := range []*schemas.Frame{frame("header", 9, 3, "line"), frame("build", 11, 4, "call")} {
-		n.add(schemas.Step{ToolCall: &[]schemas.ToolCall{pdb("s")}[0], Observation: &schemas.Observation{}, State: &schemas.EnvState{Frame: f}})
-	}
-	if m := n.way(f); m.text != "The test calls `draw`, which calls `header`, which calls `build`." {
-		t.Errorf("%q", m.text)
-	}
-}
-
 // A comparison ends when the other test ends, and not at the first other breakpoint.
 func TestContrastPassesOtherBreakpoints(t *testing.T) {
 	n := &Notes{Test: &Failure{ID: "test_p.py::test_f"}, command: "pytest", entry: "pytest test_p.py::test_g",
