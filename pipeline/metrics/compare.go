@@ -110,6 +110,14 @@ func (s *Side) summary() ComparedPlace {
 	return ComparedPlace{s.place, append([]string{}, slices.Sorted(maps.Keys(s.names))...), s.all.Summary()}
 }
 
+// WithGold says how many episodes are resolved by agents that know the gold patch, as the end of a line about the place; "" for none.
+func (p *ComparedPlace) WithGold() string {
+	if p.ResolvedGold == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", of which an agent that knows the reference fix resolved %d by a derived edit and %d with that fix", p.Derived, p.ResolvedGold-p.Derived)
+}
+
 // maxModels is the number of models that a line names.
 const maxModels = 3
 

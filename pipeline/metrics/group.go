@@ -7,6 +7,7 @@ type Group struct {
 	Tasks    map[string]Attempts // by TaskOf; a task without a verdict has none
 	episodes int
 	gold     int // resolved, by a policy that could see the gold patch
+	derived  int // part of gold: by an edit that does not come from the gold patch
 	cost     float64
 	costs    int // episodes with a known cost
 	tokens   int64
@@ -25,6 +26,9 @@ func (g *Group) Add(e *schemas.EpisodeRow) {
 	g.Tasks[TaskOf(e)] = g.Tasks[TaskOf(e)].With(e)
 	if schemas.Value(e.Resolved) && e.GoldUsed {
 		g.gold++
+		if schemas.Value(e.Ending) == schemas.EndingEdit {
+			g.derived++
+		}
 	}
 	if e.CostUSD != nil {
 		g.cost += *e.CostUSD
@@ -51,6 +55,7 @@ type GroupSummary struct {
 	Rate     Rate `json:"rate"`
 	// ResolvedGold is how many of the resolved episodes have a policy that could see the gold patch.
 	ResolvedGold int `json:"resolved_gold_used"`
+	Derived      int `json:"resolved_derived"` // part of ResolvedGold: by an edit that does not come from the gold patch
 	// CostUSD is the cost of all episodes, and CostPerResolved its share of each resolved one. They are nil
 	// if the cost of an episode is unknown, CostPerResolved also if no episode is resolved.
 	CostUSD         *float64 `json:"cost_usd"`
@@ -60,7 +65,7 @@ type GroupSummary struct {
 
 // Summary returns the summary of the episodes that were added.
 func (g *Group) Summary() GroupSummary {
-	s := GroupSummary{Episodes: g.episodes, Tasks: len(g.Tasks), ResolvedGold: g.gold, Rate: RateOf(g.Tasks)}
+	s := GroupSummary{Episodes: g.episodes, Tasks: len(g.Tasks), ResolvedGold: g.gold, Derived: g.derived, Rate: RateOf(g.Tasks)}
 	if g.episodes > 0 && g.costs == g.episodes {
 		s.CostUSD = new(g.cost)
 		if s.Rate.Resolved > 0 {

@@ -18,11 +18,7 @@ const maxListed = 20
 
 func printComparison(w *screen, c metrics.Comparison, all bool) {
 	for i, p := range []metrics.ComparedPlace{c.A, c.B} {
-		gold := ""
-		if p.ResolvedGold > 0 {
-			gold = fmt.Sprintf(", %d resolved by an agent that knows the reference fix", p.ResolvedGold)
-		}
-		fmt.Fprintf(w, "%c  %s: %s of %s%s%s\n", 'A'+i, p.Place, count(p.Episodes, "episode"), count(p.Tasks, "task"), p.WithModels(), gold)
+		fmt.Fprintf(w, "%c  %s: %s of %s%s%s\n", 'A'+i, p.Place, count(p.Episodes, "episode"), count(p.Tasks, "task"), p.WithModels(), p.WithGold())
 	}
 	for i, verified := range []int{c.All.A.Verified, c.All.B.Verified} {
 		if verified == 0 {

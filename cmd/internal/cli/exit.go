@@ -115,6 +115,8 @@ func Describe(err error) string {
 	switch {
 	case errors.As(err, &withHint) && withHint.Hint() != "":
 		fmt.Fprintf(&b, tryPrefix+"%s\n", withHint.Hint())
+	case errors.Is(err, syscall.EROFS):
+		b.WriteString(tryPrefix + "name a place that can be written\n")
 	case full(err):
 		b.WriteString(tryPrefix + "free some space or name another place, and repeat the command\n")
 	case pathErr != nil && errors.Is(pathErr, fs.ErrPermission):

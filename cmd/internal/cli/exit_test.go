@@ -23,12 +23,12 @@ func TestMissingPermissionIsAUsageErrorWithARemedy(t *testing.T) {
 
 // A full disk is a usage error in every command.
 func TestFullDiskIsAUsageErrorWithARemedy(t *testing.T) {
-	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
+	for errno, want := range map[syscall.Errno]string{syscall.ENOSPC: "free some space", syscall.EDQUOT: "free some space", syscall.EROFS: "name a place that can be written"} {
 		err := fmt.Errorf("storing a repository: %w", &fs.PathError{Op: "write", Path: "out/x", Err: errno})
 		if got := CodeOf(err); got != ExitUsage {
 			t.Errorf("%v: exit code %d", errno, got)
 		}
-		if text := Describe(err); !strings.Contains(text, "out/x") || !strings.Contains(text, "try: free some space") {
+		if text := Describe(err); !strings.Contains(text, "out/x") || !strings.Contains(text, "try: "+want) {
 			t.Errorf("%v: %s", errno, text)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/viewer"
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/pipeline/selection"
 )
 
 type viewFlags struct {
@@ -127,6 +128,9 @@ func (f *viewFlags) startPage(server *viewer.Server) (string, error) {
 		}
 		return found[0], nil
 	case f.expr != "":
+		if _, err := selection.FromExpr(f.expr); err != nil {
+			return "", Usage(err)
+		}
 		return "/?" + url.Values{"e": {f.expr}}.Encode(), nil
 	}
 	return "/", nil

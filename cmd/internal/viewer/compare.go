@@ -137,11 +137,7 @@ func (v *comparePage) address(a, b int, all bool) string {
 // fill fills in what the page shows of a comparison.
 func (v *comparePage) fill(c metrics.Comparison, a, b comparedSide) {
 	for i, p := range []metrics.ComparedPlace{c.A, c.B} {
-		line := fmt.Sprintf("%c is %s: %s of %s%s", 'A'+i, visible(p.Place), plural(int64(p.Episodes), "episode"), plural(int64(p.Tasks), "task"), visible(p.WithModels()))
-		if p.ResolvedGold > 0 {
-			line += fmt.Sprintf(", %d resolved by an agent that knows the reference fix", p.ResolvedGold)
-		}
-		v.About = append(v.About, line)
+		v.About = append(v.About, fmt.Sprintf("%c is %s: %s of %s%s%s", 'A'+i, visible(p.Place), plural(int64(p.Episodes), "episode"), plural(int64(p.Tasks), "task"), visible(p.WithModels()), p.WithGold()))
 	}
 	totals := rateTable{Head: "Resolved", Rows: []rateRow{newRateRow(plural(int64(c.All.Tasks), "task"), c.All)}}
 	if c.Shared.Tasks > 0 && c.Shared.Tasks < c.All.Tasks {

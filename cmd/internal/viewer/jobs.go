@@ -53,7 +53,7 @@ func (s *Server) jobs() []jobsView {
 		if status == nil {
 			continue
 		}
-		v := jobsView{Place: p.name(), Title: plural(int64(len(status.Episodes)), "running job")}
+		v := jobsView{Place: p.name, Title: plural(int64(len(status.Episodes)), "running job")}
 		if len(s.places) > 1 {
 			v.Title += " in " + visible(v.Place)
 		}

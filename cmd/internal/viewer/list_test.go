@@ -3,6 +3,7 @@ package viewer_test
 import (
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -107,4 +108,17 @@ func TestListByClaim(t *testing.T) {
 			t.Errorf("claim %s: %d episodes, want %d", claim, got, want)
 		}
 	}
+}
+
+// Places with the same last part of their addresses have different names.
+func TestPlacesHaveDifferentNames(t *testing.T) {
+	dir := t.TempDir()
+	var places []string
+	for _, name := range []string{"runs/g", "data/g", "data/h"} {
+		place := filepath.Join(dir, name)
+		write(t, filepath.Join(place, "run.json"), `{"schema_version":"1","run_id":"run-a"}`)
+		stage(t, place, many(2)...)
+		places = append(places, place)
+	}
+	wantText(t, page(t, open(t, "", places...), "/compare?a=1&b=2"), ">runs/g</option>", ">data/g</option>", ">h</option>")
 }

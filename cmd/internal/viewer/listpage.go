@@ -209,7 +209,7 @@ func (l *listPage) addFacets(found []*entry) {
 				counts[v]++
 				total++
 				if f.key == "place" {
-					labels[v] = e.place.name()
+					labels[v] = e.place.name
 				}
 			}
 		}
@@ -239,7 +239,7 @@ func (l *listPage) addFacets(found []*entry) {
 }
 
 func (p *place) view() placeView {
-	v := placeView{Number: p.number, Name: p.name(), Kind: p.kind(), Counts: plural(int64(len(p.episodes)), "episode")}
+	v := placeView{Number: p.number, Name: p.name, Kind: p.kind(), Counts: plural(int64(len(p.episodes)), "episode")}
 	v.Warnings = p.data.Warnings()
 	for _, d := range p.data.Damaged() {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%v; %s of table %s left out", d.Err, plural(d.Rows, "row"), d.Table))
@@ -283,7 +283,7 @@ func (p *place) view() placeView {
 
 func (e *entry) line() lineView {
 	m := e.place.marks[e.id]
-	v := lineView{ID: shortID(e.id), Place: e.place.name(), Outcome: e.outcome(), Mark: m.Mark, Note: m.Note, Class: "plain"}
+	v := lineView{ID: shortID(e.id), Place: e.place.name, Outcome: e.outcome(), Mark: m.Mark, Note: m.Note, Class: "plain"}
 	switch {
 	case e.open != nil:
 		v.Task = cmp.Or(e.open.Instance, "unknown task")

@@ -3,7 +3,6 @@ package viewer
 import (
 	"cmp"
 	"context"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +26,7 @@ type place struct {
 	data     *wire.Data
 	checked  time.Time
 	revision string
+	name     string
 	version  int // counts the changes of the index
 	entries  []*entry
 	episodes map[string]*entry // by id
@@ -50,9 +50,6 @@ type entry struct {
 	open   *wire.Unfinished
 	search string // what a search looks at, in lower case
 }
-
-// name returns the last part of the place, which says most in little room.
-func (p *place) name() string { return path.Base(strings.TrimRight(p.data.Place, "/")) }
 
 // kind returns what the place is, for readers.
 func (p *place) kind() string {

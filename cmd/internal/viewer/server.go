@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -57,8 +59,26 @@ func New(ctx context.Context, places []Opener, token string) (*Server, error) {
 			return nil, err
 		}
 	}
+	s.namePlaces()
 	s.routes()
 	return s, nil
+}
+
+// namePlaces gives each place the last part of its address as a name, or as many parts as tell it from the others.
+func (s *Server) namePlaces() {
+	parts := func(p *place) []string { return strings.Split(strings.TrimRight(p.data.Place, "/"), "/") }
+	for _, p := range s.places {
+		own := parts(p)
+		for n := 1; n <= len(own); n++ {
+			p.name = path.Join(own[len(own)-n:]...)
+			if !slices.ContainsFunc(s.places, func(other *place) bool {
+				theirs := parts(other)
+				return other != p && path.Join(theirs[max(0, len(theirs)-n):]...) == p.name
+			}) {
+				break
+			}
+		}
+	}
 }
 
 // Close closes the places.
