@@ -207,7 +207,7 @@ func TestDatasetsOfLayout1StayReadable(t *testing.T) {
 	cfg := config(t, dir(t, root), dir(t, filepath.Join(v1, "run")))
 	cfg.Name, cfg.Producer = d.Manifest.Dataset, d.Manifest.Producer.Version
 	now := run(t, cfg)
-	if now.Version == old || now.Copied == 0 {
+	if now.Version == old || now.Replaced != old || now.Copied == 0 {
 		t.Errorf("version %s after %s, %d files copied", now.Version, old, now.Copied)
 	}
 	if diff := cmp.Diff(before, tree(t, filepath.Join(root, old))); diff != "" {

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +18,8 @@ type Report struct {
 	URI              string               `json:"uri"` // of the dataset's root
 	Dataset          string               `json:"dataset"`
 	Version          string               `json:"version"`
-	AlreadyPublished bool                 `json:"already_published"` // the version existed; at most latest.json and the root were written
+	Replaced         string               `json:"replaced,omitempty"` // the version that was the latest one before
+	AlreadyPublished bool                 `json:"already_published"`  // the version existed; at most latest.json and the root were written
 	Episodes         int                  `json:"episodes"`
 	Steps            int64                `json:"steps"`
 	Kept             int                  `json:"kept"`
@@ -165,6 +167,10 @@ func (p *publication) report(m schemas.Manifest, already bool) Report {
 		AlreadyPublished: already,
 		URI:              p.cfg.Dest.URI(), Dataset: m.Dataset, Version: m.Version, Episodes: m.Totals.Episodes,
 		Steps: m.Totals.Steps, Kept: m.Totals.Kept, Files: len(m.Files), Uploaded: p.uploaded, Copied: p.copied, Withheld: p.in.withheld,
+	}
+	var before schemas.Pointer
+	if json.Unmarshal(p.latest, &before) == nil && before.Version != m.Version { // p.latest is nil for a new dataset
+		r.Replaced = before.Version
 	}
 	if m.Selection != nil {
 		r.KeptGold = m.Selection.KeptGold

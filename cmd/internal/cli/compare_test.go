@@ -70,7 +70,13 @@ func TestCompareCountsFlips(t *testing.T) {
 			}
 		}
 	}
+	hostile := c
+	hostile.A.Models = []string{"a\x1b[31m"}
 	var all bytes.Buffer
+	if printComparison(&screen{Writer: &all, width: 80}, hostile, false); strings.Contains(all.String(), "\x1b") {
+		t.Errorf("the terminal gets what a model's name contains: %q", all.String())
+	}
+	all.Reset()
 	printComparison(&screen{Writer: &all}, c, true)
 	if !strings.Contains(all.String(), "\nother tasks in both") || !strings.Contains(all.String(), "src/b2") {
 		t.Errorf("--all:\n%s", all.String())

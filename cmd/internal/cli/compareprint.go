@@ -18,7 +18,8 @@ const maxListed = 20
 
 func printComparison(w *screen, c metrics.Comparison, all bool) {
 	for i, p := range []metrics.ComparedPlace{c.A, c.B} {
-		fmt.Fprintf(w, "%c  %s: %s of %s%s%s\n", 'A'+i, p.Place, count(p.Episodes, "episode"), count(p.Tasks, "task"), p.WithModels(), p.WithGold())
+		about := fmt.Sprintf("%c  %s: %s of %s%s%s\n", 'A'+i, p.Place, count(p.Episodes, "episode"), count(p.Tasks, "task"), w.safe(p.WithModels()), p.WithGold())
+		fmt.Fprint(w, observe.Wrap(about, w.width))
 	}
 	for i, verified := range []int{c.All.A.Verified, c.All.B.Verified} {
 		if verified == 0 {

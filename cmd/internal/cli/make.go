@@ -107,7 +107,13 @@ func (f *makeFlags) run(ctx context.Context, s *State, args []string) error {
 	if err := f.runCommand(ctx, s, append(run, "-p", "tasks.source=file", "-p", "tasks.with.path="+filepath.Join(bugs, "tasks.jsonl"), "-p", "run.gold_traces=true", "--run-dir", episodes, "-n", workers)...); err != nil {
 		return err
 	}
-	return f.runCommand(ctx, s, "publish", episodes, "--to", f.to)
+	if err := f.runCommand(ctx, s, "publish", episodes, "--to", f.to); err != nil {
+		return err
+	}
+	if len(f.files) == 0 {
+		fmt.Fprintln(s.Stderr, "\nEpisodes without a repair are not kept. With -p agent.with.gold_edit=true, the oracle\nmakes the reference fix where it derives no edit. That edit is not trained on.")
+	}
+	return nil
 }
 
 // runCommand runs another command with the configuration flags of this one. Its error keeps the

@@ -182,6 +182,9 @@ func printPublished(s *State, r publish.Report, place string) {
 	}
 	fmt.Fprintf(s.Stdout, "  %s\n  %s, %s, %s\n  %d kept by the selection%s\n",
 		r.URI, count(r.Episodes, "episode"), count(int(r.Steps), "step"), count(int(r.Bytes), "byte"), r.Kept, goldNote(r.KeptGold))
+	if r.Replaced != "" {
+		fmt.Fprintf(s.Stdout, "  the version before, %s, stays in .versions\n", r.Replaced)
+	}
 	if r.Withheld > 0 {
 		fmt.Fprintf(s.Stdout, "  %s withheld because of a possible secret: exclusions/dead-letters.parquet says where\n", count(r.Withheld, "episode"))
 	}

@@ -261,12 +261,13 @@ func writePlots(s *State, dir string, plots []publish.Plot) error {
 	return nil
 }
 
-func printTotals(w io.Writer, st publish.Stats, deadLettersPath string) {
+func printTotals(w *screen, st publish.Stats, deadLettersPath string) {
 	fmt.Fprintf(w, "%s of %s, %s\n", count(st.Episodes, "episode"), count(st.Instances, "task"), count(int(st.Steps), "step"))
 	if without := st.NoEpisode(); without != "" {
 		fmt.Fprintf(w, "without an episode: %s: see %s\n", without, deadLettersPath)
 	}
-	fmt.Fprintln(w, observe.Successes{Verified: st.Resolved + st.ResolvedGold + st.Unresolved, Alone: st.Resolved, Gold: st.ResolvedGold, Derived: st.Derived})
+	successes := observe.Successes{Verified: st.Resolved + st.ResolvedGold + st.Unresolved, Alone: st.Resolved, Gold: st.ResolvedGold, Derived: st.Derived}
+	fmt.Fprintln(w, observe.Wrap(successes.String(), w.width))
 	if st.Unverified > 0 {
 		fmt.Fprintf(w, "%s without a verdict\n", count(st.Unverified, "episode"))
 	}
