@@ -176,7 +176,7 @@ func TestImportIgnoresCachesAndOwnGit(t *testing.T) {
 	s := open(t)
 	wanted := files{"a.py": {text: "1\n"}, "sub/x": {text: "2\n"}}
 	withCaches := maps.Clone(wanted)
-	for _, name := range []string{".git/config", "__pycache__/a.pyc", "sub/__pycache__/x.pyc", ".pytest_cache/v", ".git/hooks/.git/x"} {
+	for _, name := range []string{".git/config", "__pycache__/a.pyc", "sub/__pycache__/x.pyc", ".pytest_cache/v", ".hypothesis/constants/0a", ".git/hooks/.git/x"} {
 		withCaches[name] = tarEntry{text: "junk"}
 	}
 	if a, b := s.mustImport(t, wanted), s.mustImport(t, withCaches); a != b {

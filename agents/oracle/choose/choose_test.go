@@ -120,3 +120,24 @@ func TestMayBe(t *testing.T) {
 		}
 	}
 }
+
+// A recursion without an end stops at the same line in ever deeper calls. A loop stops there in the same call.
+func TestDeeperCallsAtOneLine(t *testing.T) {
+	stop := func(line, depth int) write.Stop {
+		return write.Stop{Place: write.Place{File: "p.py", Line: line}, Event: "line", Depth: depth}
+	}
+	for name, c := range map[string]struct {
+		stops []write.Stop
+		want  int
+	}{
+		"none":      {nil, 0},
+		"one":       {[]write.Stop{stop(4, 1)}, 0},
+		"recursion": {[]write.Stop{stop(2, 1), stop(4, 1), stop(4, 2), stop(4, 3)}, 2},
+		"loop":      {[]write.Stop{stop(4, 1), stop(4, 1), stop(4, 1)}, 0},
+		"ended":     {[]write.Stop{stop(4, 1), stop(4, 2), stop(5, 2)}, 0},
+	} {
+		if got := deeper(&write.Notes{Stops: c.stops}); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

@@ -48,7 +48,7 @@ func (n *Notes) so(m message) message {
 // sayConclusion names the cause if no change of its line is known to repair it.
 func (n *Notes) sayConclusion(f Function, st Placed, outcome Value) message {
 	m := n.cause(f, st, st.Place, oneLine(st.evaluated()), outcome)
-	end := "I have no change of it that I have tested, so I leave the fix open."
+	end := "I have not tested a fix, so I change nothing."
 	if n.hasTried(f, st) {
 		end = "What I have tried in its place does not tell me the fix, so I leave that open."
 	}
@@ -244,7 +244,7 @@ func (n *Notes) effect(f Function, st Placed, outcome, tried Value) message {
 	if m := n.compares(outcome.Text, tried.Text); m.text != "" && st.kind != conditionStatement {
 		return m
 	}
-	if returns := n.returned(st); returns != "" && returns != "None" && returns != outcome.Text && isShort(returns) {
+	if returns := n.returnedAfter(st); returns != "" && returns != "None" && returns != outcome.Text && isShort(returns) {
 		m := say(fmt.Sprintf("That is why `%s` returns `%s`.", f.Name, returns), schemas.Claim{Kind: schemas.ClaimReturns, Function: f.Name, Value: returns})
 		return m.then(n.compares(returns, ""))
 	}
@@ -257,9 +257,8 @@ func (n *Notes) effect(f Function, st Placed, outcome, tried Value) message {
 	return message{}
 }
 
-// returned returns what the function returns in the last call in which the program has stopped at a statement, or "" if nothing has
-// shown it.
-func (n *Notes) returned(st Placed) string {
+// returnedAfter returns what the last call that stopped at a statement has returned, or "" if nothing has shown it.
+func (n *Notes) returnedAfter(st Placed) string {
 	at := n.lastStop(st)
 	if at < 0 {
 		return ""

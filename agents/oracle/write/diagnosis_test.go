@@ -33,7 +33,7 @@ func TestSayCause(t *testing.T) {
 		t.Error(m.text)
 	}
 	n.Stops[0].Values = n.Stops[0].Values[:3]
-	if m := n.sayConclusion(f, st, Value{Expression: "a > b", Text: "False"}); !strings.HasSuffix(m.text, "I have no change of it that I have tested, so I leave the fix open.") || strings.Count(m.text, "skips") != 1 {
+	if m := n.sayConclusion(f, st, Value{Expression: "a > b", Text: "False"}); !strings.HasSuffix(m.text, "I have not tested a fix, so I change nothing.") || strings.Count(m.text, "skips") != 1 {
 		t.Error(m.text)
 	}
 	if m.sentences() > maxSentences {
@@ -49,7 +49,7 @@ func TestSayCause(t *testing.T) {
 	}
 }
 
-// What a function has returned in another call is no effect of the line.
+// A line does not decide what the function returned in another call.
 func TestReturnBelongsToTheCall(t *testing.T) {
 	n := &Notes{Test: &Failure{}, source: *program(1, "def f(a):\n    if a:\n        return 1\n    b = a + 1\n    return b"), paused: true}
 	f, st, _ := n.statementAt(Place{"p.py", 4})

@@ -203,7 +203,7 @@ func TestNoExperimentWithANewValue(t *testing.T) {
 		}
 		return
 	}
-	t.Error("there is no change to test")
+	t.Error("no change of the statement adds to s")
 }
 
 func TestChangesOfSeveralLines(t *testing.T) {

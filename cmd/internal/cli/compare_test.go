@@ -76,6 +76,15 @@ func TestCompareCountsFlips(t *testing.T) {
 	if printComparison(&screen{Writer: &all, width: 80}, hostile, false); strings.Contains(all.String(), "\x1b") {
 		t.Errorf("the terminal gets what a model's name contains: %q", all.String())
 	}
+	known := metrics.NewSide("runs/c")
+	for _, ending := range []string{schemas.EndingEdit, schemas.EndingGoldEdit, schemas.EndingGoldEdit} {
+		known.Add(&schemas.EpisodeRow{TaskSource: "src", InstanceID: "a1", GoldUsed: true, Ending: new(ending), Resolved: new(true)}, "kind a")
+	}
+	all.Reset()
+	printComparison(&screen{Writer: &all}, metrics.Compare(known, b, by.Name()), false)
+	if want := "A  runs/c: 3 episodes of 1 task, of which an agent that knows the reference fix resolved 1 by a derived edit and 2 with that fix\n"; !strings.HasPrefix(all.String(), want) {
+		t.Errorf("no %q in\n%s", want, all.String())
+	}
 	all.Reset()
 	printComparison(&screen{Writer: &all}, c, true)
 	if !strings.Contains(all.String(), "\nother tasks in both") || !strings.Contains(all.String(), "src/b2") {

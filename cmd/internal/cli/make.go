@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,7 +111,7 @@ func (f *makeFlags) run(ctx context.Context, s *State, args []string) error {
 	if err := f.runCommand(ctx, s, "publish", episodes, "--to", f.to); err != nil {
 		return err
 	}
-	if len(f.files) == 0 {
+	if len(f.files) == 0 && !slices.ContainsFunc(f.overrides, func(set string) bool { return strings.HasPrefix(set, "agent.") }) {
 		fmt.Fprintln(s.Stderr, "\nEpisodes without a repair are not kept. With -p agent.with.gold_edit=true, the oracle\nmakes the reference fix where it derives no edit. That edit is not trained on.")
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/synth"
 )
 
-// CheckCheckout returns an error if a directory is no checkout of a Python project.
+// CheckCheckout returns an error unless a directory is a checkout of a Python project.
 func CheckCheckout(dir string) error {
 	list, _, err := repositoriesIn(dir)
 	switch {

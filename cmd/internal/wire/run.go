@@ -143,8 +143,8 @@ func noFailingTest(t schemas.Task) error {
 	return fmt.Errorf("task %s is graded by the exit code of its entrypoint, so no failing test is known: use pytest or unittest as the entrypoint, list tests.fail_to_pass, or use an agent that asks a model (react)", t.InstanceID)
 }
 
-// policy builds the policy of one job. An agent that follows a failing test gets those that the task lists or, if
-// there are none, those that running the tests has shown.
+// policy builds the policy of one job. An agent that follows a failing test gets the tests that the task lists. If the task lists
+// none, it gets those that failed when the tests ran.
 func (r *Run) policy(ctx context.Context, j schemas.Job, t schemas.Task) (agents.Policy, error) {
 	if r.Agent.needs.Trace && len(t.Tests.FailToPass) == 0 {
 		spec, err := r.Baseline(ctx, t)

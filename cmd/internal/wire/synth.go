@@ -91,7 +91,7 @@ func Repositories(paths []string, base schemas.Task, warn func(string)) ([]synth
 			return nil, err
 		}
 		if list[0] != path && len(list) == 1 {
-			warn(fmt.Sprintf("%s is no Python project itself: %s is used", path, list[0]))
+			warn(fmt.Sprintf("%s is not a Python project: using %s, which it contains", path, list[0]))
 		}
 		if len(others) > 0 {
 			warn(fmt.Sprintf("left out of %s, because they contain no Python project: %s", path, strings.Join(others, ", ")))
